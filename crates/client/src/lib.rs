@@ -1,1 +1,24 @@
-//! placeholder
+//! What others link to talk to Quorate: the operator client and the worker agent.
+//! No rule of the state lives here; the coordinator judges, this crate asks, follows and retries.
+//! Used by the command line, by the tests, and by programs of their own.
+
+mod admin;
+mod call;
+mod channel;
+mod channels;
+mod endpoints;
+mod error;
+mod events;
+mod nodes;
+mod operator;
+mod request_id;
+mod route;
+
+pub use channel::TransportOptions;
+pub use endpoints::{EndpointError, Endpoints};
+pub use error::{Error, ErrorKind, FieldViolation, Refused};
+pub use events::{EventWatch, WatchItem, WatchOptions};
+pub use nodes::{node_named, node_numbered};
+pub use operator::{Operator, Options};
+pub use proto::v1 as proto;
+pub use request_id::RequestId;
