@@ -1,10 +1,18 @@
 //! The automation of the repository: `cargo xtask COMMAND`.
 //! Each command lives in a file of its own; no crate of the product is linked here.
 //! Called by developers and by `.ci/run`.
-#![expect(clippy::print_stdout, reason = "a command line tool speaks on its standard output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool speaks on its terminal")]
 
+mod changelog;
+mod ci;
 mod codegen;
+mod python;
+mod release;
+mod tidy;
+mod walls;
 mod workspace;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -19,19 +27,62 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// The gate: everything that must hold before a change lands
+    Ci,
+    /// Checks the house rules that a compiler does not know
+    Tidy {
+        /// Lower the recorded exceptions to what is there now, instead of failing
+        #[arg(long)]
+        shrink: bool,
+    },
+    /// Checks which crate depends on which
+    Walls {
+        /// Also build `state` in a copy of the workspace that has no planner
+        #[arg(long)]
+        without_planner: bool,
+    },
     /// Writes crates/proto/src/gen from proto/
     Codegen {
         /// Write nothing; fail when the committed files are not what would be written
         #[arg(long)]
         check: bool,
     },
+    /// Installs what examples/python needs; prints the interpreter, then the folder of the stubs
+    PythonEnv,
+    /// Prints what the fragments in changelog.d say about the next release
+    Changelog,
+    /// Assembles the changelog, sets the version, commits and tags
+    Release {
+        /// Such as 0.2.0; above the present one
+        version: String,
+    },
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
     let workspace = Workspace::find()?;
-    match arguments.command {
+    match command {
+        Command::Ci => ci::run(&workspace),
+        Command::Tidy { shrink: false } => tidy::check(&workspace),
+        Command::Tidy { shrink: true } => tidy::shrink(&workspace),
+        Command::Walls { without_planner: false } => walls::check(&workspace),
+        Command::Walls { without_planner: true } => {
+            walls::check(&workspace)?;
+            walls::without_planner(&workspace)
+        }
         Command::Codegen { check: false } => codegen::write(&workspace),
         Command::Codegen { check: true } => codegen::check(&workspace),
+        Command::PythonEnv => python::print(&workspace),
+        Command::Changelog => changelog::print(&workspace),
+        Command::Release { version } => release::run(&workspace, version),
     }
 }
