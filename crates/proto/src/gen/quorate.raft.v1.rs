@@ -88,6 +88,10 @@ pub struct WitnessRequest {
     /// 0 asks for the newest.
     #[prost(uint64, tag = "2")]
     pub index: u64,
+    /// What the caller itself has at that index; empty when it only asks. A receiver that holds
+    /// something else examines itself: it may be the one who is wrong.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub witness: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WitnessResponse {
@@ -107,6 +111,10 @@ pub struct ProbeRequest {
     /// The cluster and the member that the caller expects here; empty cluster: just asking.
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<PeerHeader>,
+    /// Found the group: an empty member takes the cluster id of the header as its own, durably.
+    /// A member that holds data or another cluster id refuses.
+    #[prost(bool, tag = "2")]
+    pub found: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProbeResponse {
