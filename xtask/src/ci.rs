@@ -7,12 +7,12 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::workspace::{Workspace, run as run_command};
-use crate::{codegen, python, tidy, walls};
+use crate::{codegen, documented, python, tidy, walls};
 
 type Check = fn(&Workspace) -> anyhow::Result<()>;
 
 /// Cheap ones first: most mistakes are found within seconds.
-const STEPS: [(&str, Check); 9] = [
+const STEPS: [(&str, Check); 10] = [
     ("format", |workspace| cargo(workspace, &["fmt", "--all", "--check"])),
     ("tidy", tidy::check),
     ("walls", walls::check),
@@ -25,6 +25,7 @@ const STEPS: [(&str, Check); 9] = [
         cargo(workspace, &[clippy.as_slice(), &["--", "-D", "warnings"]].concat())
     }),
     ("tests", |workspace| cargo(workspace, &["test", "--locked", "--workspace"])),
+    ("documented commands exist", documented::check),
 ];
 
 /// Runs every step; stops at the first that fails, and names it in the last line.

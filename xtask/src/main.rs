@@ -6,6 +6,7 @@
 mod changelog;
 mod ci;
 mod codegen;
+mod documented;
 mod python;
 mod release;
 mod tidy;

@@ -9,7 +9,7 @@ mod packages;
 mod ratchet;
 mod shape;
 mod text;
-mod tree;
+pub(crate) mod tree;
 
 use anyhow::bail;
 

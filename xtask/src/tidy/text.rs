@@ -29,11 +29,21 @@ const MACHINE_PATHS: [&str; 6] = [
     concat!("/tm", "p/"),
 ];
 
+/// Documents that are not part of the repository.
+const ABSENT_DOCUMENTS: [&str; 4] = [
+    concat!("des", "ign.md"),
+    concat!("mod", "els.md"),
+    concat!("te", "ch.md"),
+    concat!("spec/", "channels.md"),
+];
+
 /// Adds what breaks a rule in this file.
 pub(crate) fn examine(file: &SourceFile, findings: &mut Vec<Finding>) {
     for (number, line) in (1..).zip(file.text.lines()) {
         words(file, number, line, findings);
         machine_paths(file, number, line, findings);
+        absent_documents(file, number, line, findings);
+        clock(file, number, line, findings);
         if (file.is_rust() || file.has_extension("py")) && line.chars().count() > LINE_COLUMNS_MAX {
             let text = format!("more than {LINE_COLUMNS_MAX} columns");
             findings.push(Finding::new(&file.path, number, "line-length", text));
@@ -77,6 +87,23 @@ fn machine_paths(file: &SourceFile, number: usize, line: &str, findings: &mut Ve
             let text = format!("`{path}` exists on one machine only");
             findings.push(Finding::new(&file.path, number, "machine-path", text));
         }
+    }
+}
+
+fn absent_documents(file: &SourceFile, number: usize, line: &str, findings: &mut Vec<Finding>) {
+    for name in ABSENT_DOCUMENTS.iter().filter(|name| line.contains(**name)) {
+        let text = format!("{name} is not in the repository; docs/rules.md names the rules");
+        findings.push(Finding::new(&file.path, number, "absent-document", text));
+    }
+}
+
+/// Coordinators read the system clock in one file only.
+fn clock(file: &SourceFile, number: usize, line: &str, findings: &mut Vec<Finding>) {
+    let coordinator = ["crates/server/src/", "crates/raft/src/"];
+    let bound = coordinator.iter().any(|folder| file.path.starts_with(folder));
+    if bound && !file.path.ends_with("/clock.rs") && line.contains("SystemTime::now") {
+        let text = "only clock.rs of the server reads the system clock";
+        findings.push(Finding::new(&file.path, number, "clock", text));
     }
 }
 
@@ -161,6 +188,8 @@ mod tests {
             ("tests/a.rs", format!("//! H\n{}d)\n", concat!("time::", "sleep(")), "sleep"),
             ("a.md", format!("see {}me/notes\n", concat!("/ho", "me/")), "machine-path"),
             ("crates/state/src/a.rs", "//! H\nextern crate std;\n".to_owned(), "no-std"),
+            ("a.rs", format!("//! H\n// {}\n", concat!("te", "ch.md")), "absent-document"),
+            ("crates/raft/src/a.rs", "//! H\nSystemTime::now()\n".to_owned(), "clock"),
         ];
         for (path, text, rule) in cases {
             assert_eq!(rules(path, &text), [rule], "{path}: {text}");
