@@ -23,6 +23,7 @@ pub struct ChannelSpec {
     /// The physical channel it is part of.
     pub pchannel: Text,
     /// Opaque start positions; at most [`crate::limits::POSITIONS_BYTES_MAX`] bytes.
+    #[serde(with = "crate::octets")]
     pub positions: Vec<u8>,
     /// Reference to a schema kept elsewhere.
     pub schema_ref: Text,
@@ -203,6 +204,7 @@ pub struct PlacedBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// Opaque.
+    #[serde(with = "crate::octets")]
     pub positions: Vec<u8>,
     /// Revision of the commit.
     pub revision: Revision,

@@ -133,6 +133,7 @@ pub enum Command {
         /// Whom the caller says it is.
         claim: OwnerClaim,
         /// Opaque; at most [`crate::limits::POSITIONS_BYTES_MAX`] bytes.
+        #[serde(with = "crate::octets")]
         positions: Vec<u8>,
     },
     /// The traces of a former owner were cleaned up.

@@ -104,11 +104,6 @@ impl fmt::Display for Cause {
 
 impl fmt::Display for Move {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.channel, self.guard.term)?;
-        match self.action {
-            Action::Assign { to } => write!(f, "-> {to}"),
-            Action::Move { from, to } => write!(f, "{from} -> {to}"),
-            Action::Release { from } => write!(f, "{from} -> none"),
-        }
+        write!(f, "{} {} {}", self.channel, self.guard.term, self.action)
     }
 }

@@ -35,7 +35,7 @@ impl Revision {
     /// The next one, or `None` when 2^48 commands were accepted.
     #[must_use]
     pub const fn next(self) -> Option<Self> {
-        if self.0 & COUNT_MASK == COUNT_MASK { None } else { Some(Self(self.0 + 1)) }
+        if self.count() == COUNT_MASK { None } else { Some(Self(self.0.saturating_add(1))) }
     }
 
     /// How often the group was restored from a backup.

@@ -6,9 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::{
-    AckResult, ChannelSpec, FormerOwner, LastDone, PlacedBy, ReleaseCause, UnassignCause,
-};
+use crate::channel::{ChannelSpec, FormerOwner, LastDone, PlacedBy, ReleaseCause, UnassignCause};
 use crate::epoch::{ChannelTerm, Op, Revision, Term, Timestamp};
 use crate::ids::{ChannelName, MemberId, NodeId, NodeName, RequestId, Text};
 use crate::node::{DownCause, NodeRef, Registration};
@@ -136,6 +134,8 @@ pub enum Event {
         cause: ReleaseCause,
         /// Where the planner wants it next.
         planned: Option<NodeRef>,
+        /// The acknowledgement that led to it, if one did and no other event carries it.
+        done: Option<LastDone>,
     },
     /// A channel lost its owner.
     ChannelUnassigned {
@@ -151,6 +151,8 @@ pub enum Event {
         former: bool,
         /// Where it should go next, if anywhere.
         planned: Option<NodeRef>,
+        /// Set when `from` may not get it again before a time: it did not release as told.
+        cooldown_until: Option<Timestamp>,
         /// The acknowledgement that said so, if one did.
         done: Option<LastDone>,
     },
@@ -182,6 +184,7 @@ pub enum Event {
         /// Under which term.
         term: ChannelTerm,
         /// Opaque.
+        #[serde(with = "crate::octets")]
         positions: Vec<u8>,
     },
     /// Settings changed.
@@ -227,16 +230,4 @@ pub struct EventRecord {
     pub request_id: Option<RequestId>,
     /// At least one.
     pub events: Vec<Event>,
-}
-
-/// An acknowledgement result in words, for events and history.
-impl core::fmt::Display for AckResult {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Ok => "ok",
-            Self::FailedStopped => "failed_stopped",
-            Self::Failed => "failed",
-            Self::Conflict => "conflict",
-        })
-    }
 }

@@ -2,11 +2,11 @@
 //! No record lives here and no rule; every module of this crate uses them.
 //! Ids have no arithmetic: new ones come from counters in the state.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::limits;
 
@@ -64,9 +64,15 @@ fn check(field: &'static str, text: &str, min: usize, max: usize) -> Result<(), 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $field:literal, $min:expr, $max:expr) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name(Arc<str>);
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
 
         impl $name {
             /// Takes the text if its length in bytes is in range and it has no control characters.
@@ -98,12 +104,6 @@ macro_rules! text_id {
                 Self::new(&text)
             }
         }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0.to_string()
-            }
-        }
     };
 }
 
@@ -128,6 +128,12 @@ text_id!(
     Text, "text", 0, limits::TEXT_BYTES_MAX
 );
 
+impl Default for Text {
+    fn default() -> Self {
+        Self(Arc::from(""))
+    }
+}
+
 impl Text {
     /// The longest permitted prefix of `text`, control characters replaced by spaces.
     #[must_use]
@@ -135,7 +141,7 @@ impl Text {
         let mut out = String::new();
         for c in text.chars() {
             let c = if c.is_control() { ' ' } else { c };
-            if out.len() + c.len_utf8() > limits::TEXT_BYTES_MAX {
+            if out.len().saturating_add(c.len_utf8()) > limits::TEXT_BYTES_MAX {
                 break;
             }
             out.push(c);

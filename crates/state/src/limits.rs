@@ -14,9 +14,11 @@ pub const TEXT_BYTES_MAX: usize = 256;
 pub const POSITIONS_BYTES_MAX: usize = 65_536;
 /// Labels of one node.
 pub const LABELS_MAX: usize = 64;
+/// Former owners of one channel that wait for clean-up; a channel with as many gets no owner.
+pub const FORMER_OWNERS_MAX: usize = 64;
 /// Nodes known at a time, Down ones included.
 pub const NODES_MAX: usize = 20_000;
-/// Channels known at a time.
+/// Channels known at a time, and removed ones that wait for clean-up.
 pub const CHANNELS_MAX: usize = 1_000_000;
 /// Channels in one WatchChannels.
 pub const WATCH_CHANNELS_MAX: usize = 10_000;
@@ -32,6 +34,21 @@ pub const REQUESTS_MAX: usize = 65_536;
 pub const REQUEST_AGE_MS_MAX: u64 = 600_000;
 /// Worker names that may be frozen at a time.
 pub const FROZEN_MAX: usize = 20_000;
+
+/// Settings in one SetPolicy.
+pub const SETTINGS_MAX: usize = 64;
+/// Encoded batch of one log entry, in bytes; a proposer must stay below it.
+pub const BATCH_BYTES_MAX: usize = 16 * MIB;
+/// Encoded event record, in bytes: a batch's channels once more, with their events.
+pub const RECORD_BYTES_MAX: usize = 64 * MIB;
+/// Encoded section of a snapshot, in bytes.
+pub const SECTION_BYTES_MAX: usize = 16 * MIB;
+/// A section is closed once it has this many bytes.
+pub const SECTION_BYTES_AIM: usize = MIB;
+/// Longest election timeout of the group, in milliseconds (design.md ruling 8).
+pub const ELECTION_TIMEOUT_MS_MAX: u64 = 800;
+
+const MIB: usize = 1024 * 1024;
 
 const _: () = assert!(WATCH_CHANNELS_MAX <= CHANNELS_MAX);
 const _: () = assert!(NODES_MAX <= OBSERVED_MAX);

@@ -127,7 +127,7 @@ pub enum Rejection {
         /// Its last term.
         last_term: ChannelTerm,
     },
-    /// A channel of this name with other content is known, or named twice in one command.
+    /// A channel of this name with other content is known, or named earlier in the same command.
     #[error("channel {channel} is known with another {field}")]
     Conflict {
         /// Name given.
@@ -235,6 +235,65 @@ pub enum Rejection {
         /// Log time.
         now: Timestamp,
     },
+}
+
+impl Rejection {
+    pub(crate) fn too_many(what: &'static str, value: usize, max: usize) -> Self {
+        let number = |value| u64::try_from(value).unwrap_or(u64::MAX);
+        Self::Limit { what, value: number(value), max: number(max) }
+    }
+
+    /// The name of this reason for programs.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::StaleTerm { .. } => "STALE_TERM",
+            Self::FutureBasis { .. } => "FUTURE_BASIS",
+            Self::StaleNode { .. } => "STALE_NODE",
+            Self::Stale { .. } => "STALE",
+            Self::UnknownChannel { .. } => "UNKNOWN_CHANNEL",
+            Self::UnknownName { .. } => "UNKNOWN_NAME",
+            Self::Dropped { .. } => "DROPPED",
+            Self::Conflict { .. } => "CONFLICT",
+            Self::ChannelDropping { .. } => "CHANNEL_DROPPING",
+            Self::NotOwner { .. } => "NOT_OWNER",
+            Self::NotOwned { .. } => "NOT_OWNED",
+            Self::TermChanged { .. } => "TERM_CHANGED",
+            Self::NotDue { .. } => "NOT_DUE",
+            Self::NotSilent { .. } => "NOT_SILENT",
+            Self::NotFormerOwner { .. } => "NOT_FORMER_OWNER",
+            Self::Limit { .. } => "LIMIT",
+            Self::Invalid { .. } => "INVALID",
+            Self::Level { .. } => "LEVEL",
+            Self::RequestTooOld { .. } => "REQUEST_TOO_OLD",
+        }
+    }
+}
+
+impl Refusal {
+    /// The name of this reason for programs.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::AssignmentChanged => "ASSIGNMENT_CHANGED",
+            Self::NodeChanged => "NODE_CHANGED",
+            Self::Gone => "GONE",
+            Self::Capacity => "CAPACITY",
+            Self::CoolingDown => "COOLING_DOWN",
+            Self::Dropping => "DROPPING",
+            Self::Atomic => "ATOMIC",
+        }
+    }
+}
+
+/// Refuses what exceeds a bound.
+pub(crate) const fn limit(what: &'static str, value: u64, max: u64) -> Result<(), Rejection> {
+    if value > max { Err(Rejection::Limit { what, value, max }) } else { Ok(()) }
+}
+
+/// The same for a number of things.
+pub(crate) fn limit_len(what: &'static str, value: usize, max: usize) -> Result<(), Rejection> {
+    if value > max { Err(Rejection::too_many(what, value, max)) } else { Ok(()) }
 }
 
 fn show_owner(owner: &Option<NodeRef>) -> String {
