@@ -2,6 +2,7 @@
 //! Each kind of rule lives in a file of its own and returns findings; nothing is repaired here.
 //! Called by `cargo xtask tidy` and by the gate.
 
+mod code_map;
 mod documents;
 mod finding;
 mod manifests;
@@ -38,16 +39,18 @@ pub(crate) fn shrink(workspace: &Workspace) -> anyhow::Result<()> {
 
 fn findings(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for file in tree::read(&workspace.root)? {
-        text::examine(&file, &mut findings);
+    let files = tree::read(&workspace.root)?;
+    for file in &files {
+        text::examine(file, &mut findings);
         if file.is_rust() {
-            shape::examine(&file, &mut findings);
+            shape::examine(file, &mut findings);
         }
         if file.path.ends_with("Cargo.toml") {
-            manifests::examine(&file, &mut findings);
+            manifests::examine(file, &mut findings);
         }
-        documents::examine(&file, &workspace.root, &mut findings);
+        documents::examine(file, &workspace.root, &mut findings);
     }
+    code_map::examine(&files, &mut findings);
     packages::examine(workspace, &mut findings)?;
     findings.sort();
     Ok(findings)
