@@ -56,6 +56,11 @@ impl Attempts {
         }
     }
 
+    /// Asks this one last: it just broke off.
+    pub(crate) fn skip(&mut self, address: &str) {
+        self.tour.skip(address);
+    }
+
     /// Time left before the deadline; none at or after it.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())

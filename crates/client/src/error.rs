@@ -10,7 +10,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::endpoints::EndpointError;
+use crate::endpoints::{self, EndpointError};
 
 /// A failed call.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -209,9 +209,10 @@ impl Refused {
         }
     }
 
-    /// The client address of the leader, if the answer names it.
+    /// The client address of the leader, if the answer names a usable one.
     pub fn leader_address(&self) -> Option<&str> {
-        self.metadata.get("leader_address").map(String::as_str).filter(|text| !text.is_empty())
+        let named = self.metadata.get("leader_address").map(String::as_str);
+        named.filter(|address| endpoints::check(address).is_ok())
     }
 
     fn next_step(&self) -> NextStep {

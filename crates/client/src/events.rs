@@ -135,8 +135,8 @@ impl EventWatch {
         let mut attempts = Attempts::new(self.operator.tour(), &self.operator.options);
         if let Some((address, error)) = self.broke.take() {
             self.operator.forget(&address);
-            // The one that broke off is asked last.
             attempts = Attempts::new(self.operator.tour(), &self.operator.options);
+            attempts.skip(&address);
             attempts.failed(&address, error, Repeat::Always).await?;
         }
         loop {

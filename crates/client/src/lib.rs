@@ -3,9 +3,11 @@
 //! Used by the command line, by the tests, and by programs of their own.
 
 mod admin;
+pub mod agent;
 mod call;
 mod channel;
 mod channels;
+pub mod demo;
 mod endpoints;
 mod error;
 mod events;
@@ -13,6 +15,7 @@ mod nodes;
 mod operator;
 mod request_id;
 mod route;
+mod worker;
 
 pub use channel::TransportOptions;
 pub use endpoints::{EndpointError, Endpoints};
@@ -22,3 +25,5 @@ pub use nodes::{node_named, node_numbered};
 pub use operator::{Operator, Options};
 pub use proto::v1 as proto;
 pub use request_id::RequestId;
+pub use tokio_util::sync::CancellationToken;
+pub use worker::{Assignment, ReleaseFailure, WatchFailure, Worker};

@@ -98,6 +98,11 @@ impl Tour {
         self.hint = Some(address);
     }
 
+    /// Leave this one out of the present round.
+    pub(crate) fn skip(&mut self, address: &str) {
+        self.tried.push(address.to_owned());
+    }
+
     /// Ask this one first in the next round, and begin that round now.
     pub(crate) fn again(&mut self, address: String) {
         self.tried.clear();

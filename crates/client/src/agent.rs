@@ -1,0 +1,81 @@
+//! The worker agent: keeps a session, runs what is desired, fences itself (spec rules N-1 to N-9).
+//! The loop is in agent/engine.rs; what a worker does with a channel is the `Worker`'s business.
+//! Called by programs that are workers, and by the command line's demo worker.
+
+mod acks;
+mod desired;
+mod dialer;
+mod engine;
+mod event;
+mod fence;
+mod handle;
+mod incoming;
+mod ledger;
+mod operations;
+mod session;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use event::{AgentEvent, FenceCause, Observer};
+pub use handle::SessionHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::endpoints::Endpoints;
+use crate::error::Error;
+use crate::operator::Options;
+use crate::proto;
+use crate::worker::Worker;
+
+/// Who this worker is, and how it behaves.
+#[derive(Debug, Clone)]
+pub struct AgentOptions {
+    /// Coordinators to ask; any may be named, the leader is followed.
+    pub endpoints: Endpoints,
+    /// Stable and unique; 1 to 128 bytes.
+    pub name: String,
+    /// Where others reach this worker; 1 to 256 bytes.
+    pub address: String,
+    /// What it serves.
+    pub role: proto::Role,
+    /// Version of its program.
+    pub version: String,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+    /// On a graceful stop: how long to wait until everything was moved elsewhere.
+    pub drain_timeout: Duration,
+    /// Timeouts and pauses; also for the worker's commits.
+    pub calls: Options,
+    /// Told what happens, in order. Must return at once.
+    pub observer: Observer,
+}
+
+impl AgentOptions {
+    /// Options with defaults for all but who the worker is and whom it asks.
+    pub fn new(endpoints: Endpoints, name: impl Into<String>, role: proto::Role) -> Self {
+        let name = name.into();
+        let calls = Options { actor: format!("worker:{name}"), ..Options::default() };
+        Self {
+            endpoints,
+            address: name.clone(),
+            name,
+            role,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: BTreeMap::new(),
+            drain_timeout: Duration::from_secs(30),
+            calls,
+            observer: Observer::default(),
+        }
+    }
+}
+
+/// Runs the worker until `stop` is cancelled and everything was moved elsewhere or the time for
+/// that is over. Lost coordinators are asked again without end; an error means that the group
+/// will never accept this worker as it is, such as a name it refuses.
+pub async fn run<W: Worker>(
+    options: AgentOptions,
+    worker: W,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    engine::Engine::new(options, worker)?.run(stop).await
+}
