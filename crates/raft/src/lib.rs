@@ -26,5 +26,5 @@ pub use machine::{
 pub use member::{ClusterId, Member};
 pub use options::{BackendKind, Options, Timers};
 pub use status::{
-    Counters, Leadership, MemberState, MemberWitness, PeerStatus, SnapshotInfo, Status,
+    Counters, Leadership, MemberState, MemberWitness, PeerStatus, Place, SnapshotInfo, Status,
 };

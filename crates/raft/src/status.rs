@@ -2,6 +2,7 @@
 //! Filled by `handle.rs`; nothing here acts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::member::{ClusterId, Member};
 
@@ -173,4 +174,19 @@ pub struct MemberWitness {
     pub applied: Option<u64>,
     /// Why it did not answer.
     pub error: Option<String>,
+}
+
+/// Where this member stands in its group: what accompanies every answer to a reader. Cheap to get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The group it belongs to.
+    pub cluster_id: Option<ClusterId>,
+    /// Number of this member.
+    pub member: u64,
+    /// Newest term seen.
+    pub term: u64,
+    /// Number of the leader it knows.
+    pub leader: Option<u64>,
+    /// Time since it last heard from that leader; zero while it leads and a quorum answers.
+    pub leader_age: Option<Duration>,
 }

@@ -334,7 +334,8 @@ impl State {
         self.requests.get(request_id).copied()
     }
 
-    pub(crate) fn requests(&self) -> impl Iterator<Item = (&RequestId, &Remembered)> {
+    /// Remembered requests, by id (design.md ruling 12).
+    pub fn requests(&self) -> impl Iterator<Item = (&RequestId, &Remembered)> {
         self.requests.iter()
     }
 

@@ -3,6 +3,7 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::epoch::ChannelTerm;
 use crate::event::{Event, EventRecord};
 use crate::ids::{ChannelName, NodeId};
 
@@ -78,6 +79,21 @@ impl Event {
             Self::ReleaseStarted { done, .. } => done.map(|done| done.node.node),
             Self::FormerOwnerCleared { former, .. } => Some(former.node.node),
             Self::CooldownCleared { node, .. } => Some(*node),
+            _ => None,
+        }
+    }
+
+    /// The term of the channel that the event names, after it.
+    #[must_use]
+    pub const fn term(&self) -> Option<ChannelTerm> {
+        match self {
+            Self::ChannelAdded { term, .. }
+            | Self::ChannelPlaced { term, .. }
+            | Self::ChannelUnassigned { term, .. }
+            | Self::MetaCommitted { term, .. } => Some(*term),
+            Self::WatchCompleted { done, .. } => Some(done.term),
+            Self::ChannelRemoved { last_term, .. } => Some(*last_term),
+            Self::FormerOwnerCleared { former, .. } => Some(former.term),
             _ => None,
         }
     }
