@@ -1,0 +1,8 @@
+//! Tests of the planner: tables for each rule, properties over histories, explanations.
+//! `fixture` builds states through `State::apply` only, as the group does.
+
+mod explain;
+mod fixture;
+mod large;
+mod props;
+mod rules;
