@@ -1,4 +1,4 @@
-//! Handler of NodeAck: what a node says of a directive (spec/channels.md 18.5, fence F8).
+//! Handler of NodeAck: what a node says of a directive (fence F8).
 //! Silence of a node is in `deadline`.
 
 use alloc::sync::Arc;
@@ -25,8 +25,9 @@ pub(crate) fn node_ack(tx: &mut Tx<'_>, ack: &NodeAck) -> Handled {
     if channel.last_done == Some(done) {
         return ALREADY;
     }
-    // 1. A node is told to watch under op 5 and acknowledges, but the answer is slow. 2. The watch times
-    // out; op 10 tells it to release. 3. The acknowledgement of op 5 arrives: it must not end op 10.
+    // 1. A node is told to watch under op 5 and acknowledges, but the answer is slow.
+    // 2. The watch times out; op 10 tells it to release.
+    // 3. The acknowledgement of op 5 arrives: it must not end op 10.
     let in_force = (channel.phase.owner(), channel.term, channel.phase.op());
     if in_force != (Some(node), term, Some(op)) {
         return Err(Rejection::Stale { channel: ack.channel.clone(), term, op });

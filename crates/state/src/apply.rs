@@ -1,6 +1,6 @@
-//! `State::apply`: the only way to change a state. Moves the clock, recognises repeated requests, hands the
-//! command to the handler of its concern, and makes the outcome of what the handler emitted.
-//! Handlers validate first and emit after; what an event changes is in `evolve`.
+//! `State::apply`: the only way to change a state. Moves the clock, recognises repeated requests,
+//! hands the command to the handler of its concern, and makes the outcome of what the handler
+//! emitted. Handlers validate first and emit after; what an event changes is in `evolve`.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -95,8 +95,8 @@ impl<'a> Tx<'a> {
 }
 
 impl State {
-    /// Applies one request of a log entry: deterministic and total. Rejected and NoChange change nothing
-    /// but the clock.
+    /// Applies one request of a log entry: deterministic and total. Rejected and NoChange change
+    /// nothing but the clock.
     pub fn apply(&mut self, context: &Context, request: &Request) -> Outcome {
         self.advance(context.now);
         let Some(mut tx) = Tx::new(self, *context) else {

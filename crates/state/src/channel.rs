@@ -1,6 +1,6 @@
-//! A data channel: its content, its phase, its owner. The record; handlers are in `watch`, `ack`, `release`.
-//! Phases carry exactly what they need, so that an owner without a deadline or a buffered channel with one
-//! cannot be written down (I-1, I-6).
+//! A data channel: its content, its phase, its owner. The record; handlers are in `watch`, `ack`,
+//! `release`. Phases carry exactly what they need, so that an owner without a deadline or a
+//! buffered channel with one cannot be written down (I-1, I-6).
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -63,7 +63,7 @@ pub enum UnassignCause {
     NodeDown,
 }
 
-/// Where a channel stands (spec/channels.md 18.2).
+/// Where a channel stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// No owner. `planned` is where a move wanted it to go.
@@ -189,7 +189,7 @@ pub struct LastDone {
     pub result: AckResult,
 }
 
-/// The decision that gave the channel its owner (design.md ruling 16).
+/// The decision that gave the channel its owner (ruling 16).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedBy {
     /// Revision of the Place.

@@ -1,4 +1,5 @@
-//! CRC-32C (Castagnoli), bytewise by table. Only `codec` calls it: no crate of the allowlist has one.
+//! CRC-32C (Castagnoli), bytewise by table. Only `codec` calls it: no crate of the allowlist has
+//! one.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 

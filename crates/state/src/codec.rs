@@ -1,6 +1,6 @@
-//! Canonical encoding of what is stored or sent: an envelope with magic, kind, version, length and checksum
-//! around bincode (standard, limited). Never panics on hostile bytes; refuses what it does not know.
-//! Called by the log (batches), event files (records) and snapshots (sections).
+//! Canonical encoding of what is stored or sent: an envelope with magic, kind, version, length and
+//! checksum around bincode (standard, limited). Never panics on hostile bytes; refuses what it does
+//! not know. Called by the log (batches), event files (records) and snapshots (sections).
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -130,8 +130,9 @@ impl Writer for Sink<'_> {
     }
 }
 
-/// Appends the canonical encoding. Our types have no form that does not encode, and memory takes any bytes:
-/// should it fail after all, a mark that decodes to nothing follows, the same on every replica.
+/// Appends the canonical encoding. Our types have no form that does not encode, and memory takes
+/// any bytes: should it fail after all, a mark that decodes to nothing follows, the same on every
+/// replica.
 pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     if bincode::serde::encode_into_writer(value, Sink(out), config::standard()).is_err() {
         out.extend_from_slice(&[u8::MAX; 16]);
@@ -140,7 +141,8 @@ pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 /// Decodes a value at the start of `bytes`; returns it with the number of bytes read.
 pub(crate) fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
-    // Nothing is longer than the longest payload; what claims to be is refused before it is allocated.
+    // Nothing is longer than the longest payload; what claims to be is refused before it is
+    // allocated.
     let limited = config::standard().with_limit::<{ limits::RECORD_BYTES_MAX }>();
     bincode::serde::decode_from_slice(bytes, limited)
         .map_err(|error| CodecError::Payload { problem: error.to_string() })
@@ -206,8 +208,8 @@ fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, CodecError
     }
 }
 
-/// The body of one log entry. The caller keeps the sum below [`limits::BATCH_BYTES_MAX`]: a longer body is
-/// refused by [`decode_batch`].
+/// The body of one log entry. The caller keeps the sum below [`limits::BATCH_BYTES_MAX`]: a longer
+/// body is refused by [`decode_batch`].
 #[must_use]
 pub fn encode_batch(requests: &[Request]) -> Vec<u8> {
     seal(Kind::Batch, |out| append(out, requests))
@@ -216,7 +218,7 @@ pub fn encode_batch(requests: &[Request]) -> Vec<u8> {
 /// The requests of one log entry.
 ///
 /// # Errors
-/// [`CodecError`] if the bytes are damaged, of another kind or version, or have anything after the batch.
+/// [`CodecError`] if the bytes are damaged, of another kind or version, or if anything follows.
 pub fn decode_batch(bytes: &[u8]) -> Result<Vec<Request>, CodecError> {
     decode(Kind::Batch, bytes)
 }

@@ -1,5 +1,5 @@
 //! Commands: what may stand in the log. Observations, intents, decisions, housekeeping (ADR 0001).
-//! Variants are only ever appended (design.md D8, D9). Handlers live in the file of their concern.
+//! Variants are only ever appended (D8, D9). Handlers live in the file of their concern.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ pub struct NodeAck {
     pub reason: Text,
 }
 
-/// What a command asks for (spec/channels.md 18.4).
+/// What a command asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// A leader of this Raft term starts to act.
@@ -50,7 +50,7 @@ pub enum Command {
     },
     /// A worker asks for a session.
     RegisterSession(Registration),
-    /// Silence of sessions, as the leader measured it since its last report (design.md ruling 6).
+    /// Silence of sessions, as the leader measured it since its last report (ruling 6).
     SessionsObserved {
         /// Term of the leader that measured.
         leader_term: Term,
@@ -169,7 +169,7 @@ pub enum Command {
     Tick,
 }
 
-/// The request id of a client and when it was made (design.md ruling 12).
+/// The request id of a client and when it was made (ruling 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     /// Which request.

@@ -1,5 +1,5 @@
-//! Deadlines: which are due, and the handlers of OpTimeout and ExtendDeadline. All from log time.
-//! Who proposes the timeouts is the leader's concern.
+//! Deadlines: which are due, and the handlers of OpTimeout and ExtendDeadline. All from log time
+//! . Who proposes the timeouts is the leader's concern.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -32,7 +32,8 @@ impl State {
         Some(earliest.max(self.grace_until()))
     }
 
-    /// The timeouts that are due at this log time, at most `max`, releases before watches, oldest first.
+    /// The timeouts that are due at this log time, at most `max`, releases before watches, oldest
+    /// first.
     #[must_use]
     pub fn due(&self, now: Timestamp, max: usize) -> Vec<Command> {
         if now < self.grace_until() {

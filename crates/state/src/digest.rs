@@ -1,5 +1,5 @@
 //! Witness (running hash of what was decided) and digest (hash of the records as they are).
-//! The digest is incremental: per record one 128-bit hash, summed mod 2^128 (design.md ruling 9).
+//! The digest is incremental: per record one 128-bit hash, summed mod 2^128 (ruling 9).
 //! `state::tables` keeps the sum; `apply` extends the witness; `snapshot` recomputes.
 
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! Directives: what a node must do, derived from the state and never stored, so nothing is lost at a
-//! failover. The leader sends them; the digest tells whether a node already has them.
+//! Directives: what a node must do, derived from the state and never stored, so nothing is lost at
+//! a failover. The leader sends them; the digest tells whether a node already has them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -67,9 +67,9 @@ pub fn directives_for(state: &State, node: NodeId) -> Vec<Directive> {
     state.channels_of(node).filter_map(directive).collect()
 }
 
-/// Digest of a desired set, as node and coordinator both compute it: the first 16 bytes of blake3 over, for
-/// each directive in name order, the length of the name (4 bytes), the name, term and op (8 bytes each) and
-/// the kind (1 byte: 1 watch, 2 release); all numbers little endian.
+/// Digest of a desired set, as node and coordinator both compute it: the first 16 bytes of blake3
+/// over, for each directive in name order, the length of the name (4 bytes), the name, term and op
+/// (8 bytes each) and the kind (1 byte: 1 watch, 2 release); all numbers little endian.
 #[must_use]
 pub fn desired_digest(directives: &[Directive]) -> [u8; 16] {
     let mut bytes = Vec::with_capacity(directives.len().saturating_mul(64));

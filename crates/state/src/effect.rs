@@ -1,5 +1,5 @@
 //! Handlers of what is done for a channel outside: CommitMeta (an owner records positions, R-7) and
-//! EffectDone (the traces of a former owner were cleaned up, design.md ruling 14).
+//! EffectDone (the traces of a former owner were cleaned up, ruling 14).
 
 use crate::apply::{ALREADY, Handled, Tx, Verdict};
 use crate::channel::FormerOwner;

@@ -1,6 +1,6 @@
-//! Numbers that order things: revision, epochs, terms, log time. Ordered, and moved on only by `next`.
-//! No record and no clock lives here.
-//! Revision and everything made from one is `generation (16 high bits) | count (48 bits)` (design.md ruling 4).
+//! Numbers that order things: revision, epochs, terms, log time. Ordered, and moved on only by
+//! `next`. No record and no clock lives here. Revision and everything made from one is `generation
+//! (16 high bits) | count (48 bits)` (ruling 4).
 
 use core::fmt;
 
@@ -60,7 +60,8 @@ impl fmt::Display for Revision {
 macro_rules! made_from_revision {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Serialize, Deserialize)]
         pub struct $name(pub u64);
 
         impl $name {

@@ -1,5 +1,5 @@
-//! Events: what happened, in past tense. Only `evolve` turns one into a change of state.
-//! They are recomputed on replay, hashed into the witness, shown to watchers. Variants are only appended.
+//! Events: what happened, in past tense. Only `evolve` turns one into a change of state. They are
+//! recomputed on replay, hashed into the witness, shown to watchers. Variants are only appended.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! Handlers of Freeze and Thaw: a worker name gets nothing new and is emptied, over all its sessions
-//! (design.md ruling 5). What follows from it is the planner's choice.
+//! Handlers of Freeze and Thaw: a worker name gets nothing new and is emptied, over all its
+//! sessions (ruling 5). What follows from it is the planner's choice.
 
 use crate::apply::{ALREADY, Handled, Tx, Verdict};
 use crate::event::Event;

@@ -25,7 +25,7 @@ macro_rules! number_id {
 }
 
 number_id!(
-    /// One session of a worker; new for each session and never reused (design.md ruling 5).
+    /// One session of a worker; new for each session and never reused (ruling 5).
     NodeId, "n"
 );
 number_id!(
@@ -112,7 +112,7 @@ text_id!(
     ChannelName, "channel", 1, limits::CHANNEL_NAME_BYTES_MAX
 );
 text_id!(
-    /// Stable unique name of a worker; freeze and labels hang on it (design.md ruling 5).
+    /// Stable unique name of a worker; freeze and labels hang on it (ruling 5).
     NodeName, "name", 1, limits::NODE_NAME_BYTES_MAX
 );
 text_id!(
@@ -124,7 +124,8 @@ text_id!(
     Incarnation, "incarnation", 1, limits::INCARNATION_BYTES_MAX
 );
 text_id!(
-    /// A short free text: label, version, schema reference, physical channel, reason, actor. May be empty.
+    /// A short free text: label, version, schema reference, physical channel, reason, actor. May be
+    /// empty.
     Text, "text", 0, limits::TEXT_BYTES_MAX
 );
 
@@ -150,7 +151,7 @@ impl Text {
     }
 }
 
-/// Names one request of a client, so that a retry is applied once (design.md ruling 12).
+/// Names one request of a client, so that a retry is applied once (ruling 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RequestId(pub [u8; 16]);
 

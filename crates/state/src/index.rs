@@ -1,5 +1,5 @@
-//! Derived indexes: everything here can be recomputed from the tables, and is after a restore (I-7).
-//! Holds no rule. `state::tables` keeps it in step with each record put or taken out.
+//! Derived indexes: everything here can be recomputed from the tables, and is after a restore
+//! (I-7). Holds no rule. `state::tables` keeps it in step with each record put or taken out.
 
 use imbl::{OrdMap, OrdSet};
 
@@ -107,7 +107,8 @@ impl Index {
         self.former_owners(name, former, put);
     }
 
-    /// Replaces `old` by `new`, touching only what differs: most changes leave most indexes as they are.
+    /// Replaces `old` by `new`, touching only what differs: most changes leave most indexes as they
+    /// are.
     pub(crate) fn channel_changed(&mut self, old: &Channel, new: &Channel) {
         let name = &new.spec.name;
         if old.spec.collection != new.spec.collection {

@@ -1,5 +1,5 @@
-//! What must hold after every command: one function per invariant (I-1 to I-11 of spec/channels.md 18.10, and
-//! those of design.md section 9 that apply). Called by tests after each step and once after each restore.
+//! What must hold after every command: one function per invariant (I-1 to I-11 and
+//! some more). Called by tests after each step and once after each restore.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -132,7 +132,8 @@ fn numbers_are_not_ahead(state: &State, out: &mut Vec<String>) {
     }
 }
 
-/// I-4: a removed name that is announced again has left the list of removed ones, with a higher term.
+/// I-4: a removed name that is announced again has left the list of removed ones, with a higher
+/// term.
 fn a_name_is_known_or_removed(state: &State, out: &mut Vec<String>) {
     for (name, _) in state.drops() {
         if state.channel(name).is_some() {

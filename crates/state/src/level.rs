@@ -1,5 +1,5 @@
-//! The behaviour version of the group: what all members agree to understand. Handler of SetLevel.
-//! A change of what a command means needs a new level, so that members of two versions never differ.
+//! The behaviour version of the group: what all members agree to understand. Handler of SetLevel. A
+//! change of what a command means needs a new level, so that members of two versions never differ.
 
 use alloc::format;
 

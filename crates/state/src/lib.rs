@@ -1,11 +1,11 @@
 //! Quorate's replicated state machine: sessions of workers, data channels, and who watches which.
 //!
-//! The contract: [`State::apply`] is the only way to change a [`State`]. It is a pure function of the state and
-//! one log entry's stamp, term and request: no clock, no randomness, no order of a hash map, no float. It is
-//! total: every request, however hostile, has an [`outcome::Outcome`]. It derives consequences and never makes
-//! choices: those come in as a [`command::Command::Place`], and are refused where they no longer hold.
-//! Equal histories give equal states, seen in [`State::witness`] (what was decided) and [`State::digest`]
-//! (what is).
+//! The contract: [`State::apply`] is the only way to change a [`State`]. It is a pure function of
+//! the state and one log entry's stamp, term and request: no clock, no randomness, no order of a
+//! hash map, no float. It is total: every request, however hostile, has an [`outcome::Outcome`]. It
+//! derives consequences and never makes choices: those come in as a [`command::Command::Place`],
+//! and are refused where they no longer hold. Equal histories give equal states, seen in
+//! [`State::witness`] (what was decided) and [`State::digest`] (what is).
 #![no_std]
 #![deny(
     missing_docs,

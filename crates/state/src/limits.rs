@@ -45,7 +45,7 @@ pub const RECORD_BYTES_MAX: usize = 64 * MIB;
 pub const SECTION_BYTES_MAX: usize = 16 * MIB;
 /// A section is closed once it has this many bytes.
 pub const SECTION_BYTES_AIM: usize = MIB;
-/// Longest election timeout of the group, in milliseconds (design.md ruling 8).
+/// Longest election timeout of the group, in milliseconds (ruling 8).
 pub const ELECTION_TIMEOUT_MS_MAX: u64 = 800;
 
 const MIB: usize = 1024 * 1024;

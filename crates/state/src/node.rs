@@ -1,4 +1,5 @@
-//! A worker node: one session of one worker. The record; handlers of session commands are in `session`.
+//! A worker node: one session of one worker. The record; handlers of session commands are in
+//! `session`.
 
 use alloc::collections::BTreeMap;
 use core::fmt;
@@ -69,7 +70,7 @@ pub struct Node {
     pub status: NodeStatus,
     /// Log time of registration.
     pub registered_at: Timestamp,
-    /// Silence accounted in the log (design.md ruling 6), in milliseconds.
+    /// Silence accounted in the log (ruling 6), in milliseconds.
     pub silent_ms: u64,
 }
 

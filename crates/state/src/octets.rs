@@ -1,5 +1,6 @@
-//! Serde form of opaque bytes: a length and the bytes as they are, in one step instead of one per byte.
-//! The encoding is that of a list of numbers below 256. Used by the records that hold positions.
+//! Serde form of opaque bytes: a length and the bytes as they are, in one step instead of one per
+//! byte. The encoding is that of a list of numbers below 256. Used by the records that hold
+//! positions.
 
 use alloc::vec::Vec;
 use core::fmt;

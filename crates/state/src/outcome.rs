@@ -1,4 +1,4 @@
-//! Outcomes: what a command led to. Expected results are values, never panics (design.md ruling 2).
+//! Outcomes: what a command led to. Expected results are values, never panics (ruling 2).
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -226,9 +226,7 @@ pub enum Rejection {
         allowed: String,
     },
     /// The request id is older than [`crate::limits::REQUEST_AGE_MS_MAX`].
-    #[error(
-        "the request was made at {issued}; log time is {now}: it is too old to be told from a new one"
-    )]
+    #[error("the request of {issued} is too old to be told from a new one; log time is {now}")]
     RequestTooOld {
         /// When it was made.
         issued: Timestamp,

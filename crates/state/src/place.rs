@@ -1,5 +1,5 @@
-//! Handler of Place: judges what the planner chose, move by move, against the state as the moves before
-//! left it (fences F1 to F6 of design.md 6.3). Chooses nothing.
+//! Handler of Place: judges what the planner chose, move by move, against the state as the moves
+//! before left it (fences F1 to F6). Chooses nothing.
 
 use alloc::vec::Vec;
 
@@ -127,7 +127,8 @@ fn check_capacity(state: &State) -> Result<(), Refusal> {
     if state.moving() < state.policy().balance_moves_max { Ok(()) } else { Err(Refusal::Capacity) }
 }
 
-/// Whatever the planner says that is not drain counts as balance: no cause evades the limit of moves.
+/// Whatever the planner says that is not drain counts as balance: no cause evades the limit of
+/// moves.
 const fn release_cause(cause: Cause) -> ReleaseCause {
     match cause {
         Cause::Drain => ReleaseCause::Drain,

@@ -3,13 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Replicated settings (defaults: design.md ruling 19). All times in milliseconds.
+/// Replicated settings (defaults: ruling 19). All times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// A session not renewed for this long may be expired; 1,000 to 600,000.
     pub ttl_ms: u64,
     /// Added to the ttl before a session is expired; 100 to 600,000, and with `margin_ms` above the
-    /// longest election timeout of the group (design.md ruling 7).
+    /// longest election timeout of the group (ruling 7).
     pub expiry_grace_ms: u64,
     /// A node fences itself this long before its ttl ends; 100 to half the ttl.
     pub margin_ms: u64,
@@ -23,7 +23,8 @@ pub struct Policy {
     pub cooldown_base_ms: u64,
     /// Longest cool-down; at least the base, at most 3,600,000.
     pub cooldown_max_ms: u64,
-    /// At a cold start the first decision waits this long after the first registration; 0 to 600,000.
+    /// At a cold start the first decision waits this long after the first registration; 0 to
+    /// 600,000.
     pub settle_ms: u64,
     /// Channels that drain and balance may have in ToRelease at a time; 1 to 10,000.
     pub balance_moves_max: u32,

@@ -80,8 +80,9 @@ pub(crate) fn start(
     tx.emit(Event::ReleaseStarted { channel: name.clone(), op, cause, planned: None, done });
 }
 
-/// Ends a release: the channel goes if it is being dropped, else it is free. An owner that did not release
-/// as told is kept as a former owner, and may not get the channel back for the longest cool-down.
+/// Ends a release: the channel goes if it is being dropped, else it is free. An owner that did not
+/// release as told is kept as a former owner, and may not get the channel back for the longest
+/// cool-down.
 pub(crate) fn finish(
     tx: &mut Tx<'_>,
     channel: &Channel,

@@ -1,4 +1,4 @@
-//! Memory of requests that a retry must not apply twice (design.md ruling 12). Only intents that are not
+//! Memory of requests that a retry must not apply twice (ruling 12). Only intents that are not
 //! idempotent by nature are remembered; elsewhere the request id is for the history alone.
 //! Called by `apply` around the handler.
 

@@ -1,5 +1,5 @@
 //! Handlers of leaders and sessions: start, register, silence, stopping, the end of a session.
-//! `leave` is the one place that ends a session; it cannot fail (spec/channels.md 18.5, NodeLeave).
+//! `leave` is the one place that ends a session; it cannot fail (NodeLeave).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -139,7 +139,8 @@ fn check_live(tx: &Tx<'_>, node: NodeRef) -> Result<NodeStatus, Rejection> {
 }
 
 /// Ends a session with all that follows from it: its channels lose their owner, in name order; its
-/// cool-downs go; and it is forgotten unless a channel still names it as a former owner (ruling 14).
+/// cool-downs go; and it is forgotten unless a channel still names it as a former owner (ruling
+/// 14).
 fn leave(tx: &mut Tx<'_>, node: NodeRef, cause: DownCause) {
     tx.emit(Event::NodeWentDown { node, cause });
     #[cfg_attr(not(test), expect(unused_mut, reason = "tests change the order on purpose"))]

@@ -203,8 +203,8 @@ impl Policy {
     /// These settings with some values changed, all or none.
     ///
     /// # Errors
-    /// [`Rejection::Invalid`] names the first setting that is unknown, out of range, or does not go with
-    /// another one.
+    /// [`Rejection::Invalid`] names the first setting that is unknown, out of range, or does not
+    /// go with another one.
     pub fn with(&self, values: &BTreeMap<Text, Text>) -> Result<Self, Rejection> {
         let mut policy = self.clone();
         for (name, value) in values {
@@ -230,7 +230,7 @@ impl Policy {
         if self.expiry_grace_ms.saturating_add(self.margin_ms) <= election_ms {
             let needed_ms = election_ms.saturating_sub(self.margin_ms);
             let allowed = format!(
-                "above {needed_ms}: with margin_ms it must exceed the election timeout, {election_ms}"
+                "above {needed_ms}: with margin_ms above the election timeout, {election_ms}"
             );
             return Err(invalid("expiry_grace_ms", &self.expiry_grace_ms.to_string(), allowed));
         }

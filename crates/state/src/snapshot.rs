@@ -1,6 +1,6 @@
-//! A whole state as sections of about 1 MiB, in a fixed order, each in an envelope of its own. Written from
-//! a clone off the apply path; the digest is recomputed from all records on the way (design.md ruling 9).
-//! Files, checksums of files and transport are not here.
+//! A whole state as sections of about 1 MiB, in a fixed order, each in an envelope of its own.
+//! Written from a clone off the apply path; the digest is recomputed from all records on the way
+//! (ruling 9). Files, checksums of files and transport are not here.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -94,7 +94,8 @@ pub fn write<E: From<DigestMismatch>>(state: &State, out: &mut Out<'_, E>) -> Re
     out(FOOT, &codec::seal(Kind::Section, |bytes| codec::append(bytes, &foot)))
 }
 
-/// Writes one table in as many sections as it needs; none if it is empty. Returns the number of records.
+/// Writes one table in as many sections as it needs; none if it is empty. Returns the number of
+/// records.
 fn table<E, T: Serialize>(
     out: &mut Out<'_, E>,
     kind: u16,
@@ -171,8 +172,8 @@ impl Restore {
     /// The state, after all sections.
     ///
     /// # Errors
-    /// [`CodecError::NotAState`] if something is missing, the digest differs, an invariant does not hold,
-    /// or the level is beyond what this program knows.
+    /// [`CodecError::NotAState`] if something is missing, the digest differs, an invariant does
+    /// not hold, or the level is beyond what this program knows.
     pub fn finish(self) -> Result<State, CodecError> {
         let missing = |what: &str| not_a_state(format!("the {what} is missing"));
         let Foot { counts, digest } = self.foot.ok_or_else(|| missing("foot"))?;

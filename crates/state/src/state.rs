@@ -1,6 +1,6 @@
 //! The replicated state: private tables, read accessors. Only `apply` changes it, through `evolve`.
-//! The large tables are persistent maps: a clone costs microseconds, so readers, the planner and snapshots
-//! never block apply.
+//! The large tables are persistent maps: a clone costs microseconds, so readers, the planner and
+//! snapshots never block apply.
 
 mod evolve;
 mod tables;
@@ -34,7 +34,7 @@ pub struct Leader {
     pub observed_seq: u64,
 }
 
-/// A remembered request (design.md ruling 12).
+/// A remembered request (ruling 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Remembered {
     /// When the client made it.
@@ -302,7 +302,8 @@ impl State {
         }
     }
 
-    /// When the running operation of a channel is given up, leader grace included; none without one.
+    /// When the running operation of a channel is given up, leader grace included; none without
+    /// one.
     #[must_use]
     pub fn deadline(&self, channel: &Channel) -> Option<Timestamp> {
         let policy = self.policy();
@@ -334,7 +335,7 @@ impl State {
         self.requests.get(request_id).copied()
     }
 
-    /// Remembered requests, by id (design.md ruling 12).
+    /// Remembered requests, by id (ruling 12).
     pub fn requests(&self) -> impl Iterator<Item = (&RequestId, &Remembered)> {
         self.requests.iter()
     }

@@ -1,5 +1,5 @@
-//! Handler of WatchChannels: channels are announced, all or none; equal content again is no change.
-//! Also the look-up of a channel by name that the other handlers share.
+//! Handler of WatchChannels: channels are announced, all or none; equal content again is no change
+//! . Also the look-up of a channel by name that the other handlers share.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;

@@ -124,9 +124,12 @@ impl Event {
             Self::NodeFroze { name } | Self::NodeThawed { name } => write!(f, "{name}"),
             Self::PolicyChanged { policy } => {
                 let settings = policy.describe();
-                let mut changed = settings.iter().filter(|info| info.value != info.default);
-                f.write_str("from the defaults:")?;
-                changed.try_for_each(|info| write!(f, " {}={}", info.name, info.value))
+                let changed = settings.iter().filter(|info| info.value != info.default);
+                f.write_str("to the defaults")?;
+                changed.enumerate().try_for_each(|(place, info)| {
+                    let but = if place == 0 { " but" } else { "" };
+                    write!(f, "{but} {}={}", info.name, info.value)
+                })
             }
             Self::LevelRaised { level } => write!(f, "{level}"),
             Self::RequestRemembered { request_id, issued_at } => {
@@ -152,7 +155,9 @@ impl Event {
                 write!(f, "{channel} progress {progress}")
             }
             Self::WatchFailed { channel, node, attempts, cooldown_until, reason, .. } => {
-                write!(f, "{channel} {node} attempts {attempts} until {cooldown_until}: {reason}")
+                let reason = (!reason.as_str().is_empty()).then_some(reason);
+                write!(f, "{channel} {node} attempts {attempts} cool-down until {cooldown_until}")?;
+                write!(f, "{}", Tail(": ", reason))
             }
             Self::ReleaseStarted { channel, op, cause, planned, .. } => {
                 write!(f, "{channel} {op} {cause}{}", Tail(" planned ", *planned))

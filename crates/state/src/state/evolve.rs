@@ -1,5 +1,5 @@
-//! The only writer: one arm per event. Total: an event that names what is not there changes nothing.
-//! No choice is made here and nothing is refused; what an event says is what happens.
+//! The only writer: one arm per event. Total: an event that names what is not there changes
+//! nothing. No choice is made here and nothing is refused; what an event says is what happens.
 //! Called by `apply::Tx` alone, which has set revision and clock of the command before.
 
 use alloc::sync::Arc;

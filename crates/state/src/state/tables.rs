@@ -108,7 +108,7 @@ impl State {
         sum
     }
 
-    /// Moves the clock; never backwards. The one change that needs no event (design.md ruling 2).
+    /// Moves the clock; never backwards. The one change that needs no event (ruling 2).
     pub(crate) fn advance(&mut self, now: Timestamp) {
         self.scalars.now = self.scalars.now.max(now);
     }

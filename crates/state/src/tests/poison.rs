@@ -1,4 +1,4 @@
-//! Faults put into one replica on purpose, to see that the others notice (design.md section 8).
+//! Faults put into one replica on purpose, to see that the others notice.
 
 use crate::event::Event;
 use crate::ids::ChannelName;
