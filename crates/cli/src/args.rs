@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit::{EXIT_CODES, Failure};
 use crate::{
-    channel, completions, config, events, explain, log, member, node, output, serve, settings,
+    channel, completions, config, dev, events, explain, log, member, node, output, serve, settings,
     snapshot, status, version, worker,
 };
 
@@ -70,6 +70,8 @@ pub(crate) enum Consistency {
 pub(crate) enum Command {
     /// Run one coordinator.
     Serve(Box<serve::Serve>),
+    /// Run a whole group on this machine, and play what breaks it.
+    Dev(dev::Dev),
     /// Run a demo worker.
     Worker(worker::Worker),
     /// Show the group: leader, members, nodes, channels, last decisions.

@@ -5,9 +5,11 @@ mod args;
 mod channel;
 mod completions;
 mod config;
+mod dev;
 mod events;
 mod exit;
 mod explain;
+mod group;
 mod key_flags;
 mod log;
 mod member;
@@ -53,6 +55,7 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
     let output = Output::new(&global);
     match arguments.command {
         Command::Serve(serve) => serve::run(*serve).await,
+        Command::Dev(dev) => dev::run(dev, &global, &output).await,
         Command::Worker(worker) => worker::run(worker, &global).await,
         Command::Status(status) => status::run(status, &global, &output).await,
         Command::Node(node) => node::run(node, &global, &output).await,
