@@ -1,5 +1,5 @@
-//! The grammar of the command line: global flags and the list of commands. The arguments of a command
-//! are in its own file. Parsed by main.
+//! The grammar of the command line: global flags and the list of commands. The arguments of a
+//! command are in its own file. Parsed by main.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `dev`: a whole group on this machine that bootstraps itself, serves the channels of a catalogue, and is
-//! shown live or plays a drill. Ends with everything it started.
+//! `dev`: a whole group on this machine that bootstraps itself, serves the channels of a catalogue,
+//! and is shown live or plays a drill. Ends with everything it started.
 
 mod catalog;
 mod drill;

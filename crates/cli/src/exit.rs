@@ -1,5 +1,5 @@
-//! How a command ends: exit codes and the one line of reason on standard error. Made everywhere in this
-//! crate, turned into the exit of the process by main.
+//! How a command ends: exit codes and the one line of reason on standard error. Made everywhere in
+//! this crate, turned into the exit of the process by main.
 
 use std::process::ExitCode;
 

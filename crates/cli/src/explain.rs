@@ -1,4 +1,5 @@
-//! `explain channel NAME`: the decision that placed it, its revision and cause, and what it waits for.
+//! `explain channel NAME`: the decision that placed it, its revision and cause, and what it waits
+//! for.
 
 use clap::Subcommand;
 use client::proto::{ExplainChannelRequest, ExplainStep};

@@ -1,5 +1,5 @@
-//! A whole group on this machine: three coordinator processes and any number of worker processes, each
-//! this binary again. Used by `dev` and `bench --spawn`; what they do with it is theirs.
+//! A whole group on this machine: three coordinator processes and any number of worker processes,
+//! each this binary again. Used by `dev` and `bench --spawn`; what they do with it is theirs.
 
 mod home;
 mod ports;

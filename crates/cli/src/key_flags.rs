@@ -1,5 +1,5 @@
-//! Flags for every configuration key of a coordinator, and the layering of file, environment and flags.
-//! What the keys mean is in `server::config`. Used by `serve` and `config show`.
+//! Flags for every configuration key of a coordinator, and the layering of file, environment and
+//! flags. What the keys mean is in `server::config`. Used by `serve` and `config show`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! How commands talk to the group: the operator client, built from the global flags, and what its errors
-//! mean for the exit code.
+//! How commands talk to the group: the operator client, built from the global flags, and what its
+//! errors mean for the exit code.
 
 use client::proto::{self, NodeRef, ReadOptions, WriteReceipt};
 use client::{Endpoints, ErrorKind, Operator, Options};

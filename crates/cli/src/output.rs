@@ -1,5 +1,5 @@
-//! The one place that writes to standard output: tables for people, JSON for machines. A reader that
-//! went away ends the command quietly. Used by every command.
+//! The one place that writes to standard output: tables for people, JSON for machines. A reader
+//! that went away ends the command quietly. Used by every command.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! What `-o json` shows for the messages of the API: names as in the proto files, enums in words, bytes
-//! in hex. Made by the commands out of the messages.
+//! What `-o json` shows for the messages of the API: names as in the proto files, enums in words,
+//! bytes in hex. Made by the commands out of the messages.
 
 use client::proto;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! `status`: the group in one page. Unhealthy groups and differing members end with their exit code,
-//! after the page is shown.
+//! `status`: the group in one page. Unhealthy groups and differing members end with their exit
+//! code, after the page is shown.
 
 use clap::Args;
 use client::proto::{GetStatusRequest, GetStatusResponse, ListMembersRequest};

@@ -1,5 +1,5 @@
-//! When a long-running command must end: SIGINT, SIGTERM, or a closed standard input where the parent
-//! asked for that. Used by serve, worker, dev and bench.
+//! When a long-running command must end: SIGINT, SIGTERM, or a closed standard input where the
+//! parent asked for that. Used by serve, worker, dev and bench.
 
 use std::io::Read;
 
@@ -25,8 +25,9 @@ pub(crate) async fn requested(with_stdin: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The parent holds the other end of standard input: it closes when the parent dies, however it dies.
-/// A thread of its own waits for that, because a blocking read of the runtime would hold up its end.
+/// The parent holds the other end of standard input: it closes when the parent dies, however it
+/// dies. A thread of its own waits for that, because a blocking read of the runtime would hold up
+/// its end.
 async fn stdin_closed() {
     let (closed, wait) = oneshot::channel();
     std::thread::spawn(move || {

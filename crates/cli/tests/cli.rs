@@ -1,5 +1,5 @@
-//! The command line as its users see it: usage errors, configuration errors, exit codes, local commands.
-//! What needs a running group is tested with the processes, in tests/it.
+//! The command line as its users see it: usage errors, configuration errors, exit codes, local
+//! commands. What needs a running group is tested with the processes, in tests/it.
 
 use std::io::Write;
 

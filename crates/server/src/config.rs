@@ -1,6 +1,6 @@
-//! The configuration of one coordinator, as a plain validated struct. What apply or the planner reads
-//! is replicated policy and not here; bounds are in `limits`. Built by `cli` from file, environment
-//! and flags through `Layers`.
+//! The configuration of one coordinator, as a plain validated struct. What apply or the planner
+//! reads is replicated policy and not here; bounds are in `limits`. Built by `cli` from file,
+//! environment and flags through `Layers`.
 
 mod error;
 mod keys;

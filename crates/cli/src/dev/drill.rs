@@ -1,5 +1,5 @@
-//! Plays drills and judges them: what was lost, what moved, what is equal; and whether the drill proved
-//! anything at all. The stories are in the files of their names.
+//! Plays drills and judges them: what was lost, what moved, what is equal; and whether the drill
+//! proved anything at all. The stories are in the files of their names.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a drill looks at before it says that all is well: settled channels, equal members, invariants,
-//! acknowledged work that is still there, moves that nobody asked for.
+//! What a drill looks at before it says that all is well: settled channels, equal members,
+//! invariants, acknowledged work that is still there, moves that nobody asked for.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -87,8 +87,9 @@ pub(super) async fn history(group: &Group, revision: u64) -> Result<Vec<EventRec
     }
 }
 
-/// Events that took a channel from where it was, or gave one that was placed before to somebody, and
-/// that are not about a channel of `asked`. `placed`: the channels that had an owner at the beginning.
+/// Events that took a channel from where it was, or gave one that was placed before to somebody,
+/// and that are not about a channel of `asked`. `placed`: the channels that had an owner at the
+/// beginning.
 pub(super) fn unasked_moves(
     records: &[EventRecord],
     placed: &HashSet<String>,

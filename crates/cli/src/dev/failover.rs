@@ -1,5 +1,5 @@
-//! The drill `failover`: the leader is killed in the middle of writes. Another takes over, no channel
-//! moves, nothing acknowledged is lost, and the killed one comes back.
+//! The drill `failover`: the leader is killed in the middle of writes. Another takes over, no
+//! channel moves, nothing acknowledged is lost, and the killed one comes back.
 
 use std::collections::HashSet;
 

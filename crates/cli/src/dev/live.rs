@@ -1,5 +1,5 @@
-//! `dev` on a terminal: members, workers, phases and the last events, redrawn in place. The terminal stays
-//! in its usual mode, so that Ctrl-C is a signal as everywhere else.
+//! `dev` on a terminal: members, workers, phases and the last events, redrawn in place. The
+//! terminal stays in its usual mode, so that Ctrl-C is a signal as everywhere else.
 
 use std::collections::VecDeque;
 use std::io::{Stdout, stdout};

@@ -1,5 +1,6 @@
-//! The drill `node-loss`: a worker is stopped with SIGSTOP for longer than its session lives. Its channels
-//! move, what it still claims is refused, and when it goes on it comes back as a new session.
+//! The drill `node-loss`: a worker is stopped with SIGSTOP for longer than its session lives. Its
+//! channels move, what it still claims is refused, and when it goes on it comes back as a new
+//! session.
 
 use std::time::Duration;
 

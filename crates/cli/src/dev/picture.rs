@@ -1,5 +1,5 @@
-//! What `dev` shows: the group at one moment, gathered from every member and one list of nodes. Asks
-//! for what members have applied, so that it works without a quorum too.
+//! What `dev` shows: the group at one moment, gathered from every member and one list of nodes.
+//! Asks for what members have applied, so that it works without a quorum too.
 
 use client::proto::{Consistency, ListNodesRequest, ReadOptions};
 

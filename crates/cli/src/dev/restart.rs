@@ -1,5 +1,5 @@
-//! The drill `restart`: each coordinator in turn is killed while the others go on, and started again. It
-//! comes back from its snapshot, with the digest it had.
+//! The drill `restart`: each coordinator in turn is killed while the others go on, and started
+//! again. It comes back from its snapshot, with the digest it had.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -107,8 +107,8 @@ async fn equal_again(stage: &mut Stage<'_>) -> Result<GetWitnessResponse, Failur
     }
 }
 
-/// When nothing was logged in between, the restarted member must have the digest of before. When the
-/// log went on, it is compared with the members that were not killed, which `equal` has done.
+/// When nothing was logged in between, the restarted member must have the digest of before. When
+/// the log went on, it is compared with the members that were not killed, which `equal` has done.
 fn compare(
     stage: &mut Stage<'_>,
     member: u64,

@@ -1,5 +1,5 @@
-//! The load of a drill: a few writers that announce channels of new names one after the other, and keep
-//! a list of what was acknowledged. A write of unknown outcome is repeated until it is known.
+//! The load of a drill: a few writers that announce channels of new names one after the other, and
+//! keep a list of what was acknowledged. A write of unknown outcome is repeated until it is known.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -28,8 +28,8 @@ struct Marker {
 }
 
 impl Home {
-    /// Takes `directory`: made, or emptied, or with `keep` taken as it is. One that holds anything else
-    /// is refused.
+    /// Takes `directory`: made, or emptied, or with `keep` taken as it is. One that holds anything
+    /// else is refused.
     pub(crate) fn take(directory: &Path, keep: bool, ports: usize) -> Result<Self, Failure> {
         let broken = |error: std::io::Error| {
             Failure::failed(format!("directory {}: {error}", directory.display()))

@@ -9,8 +9,8 @@ use crate::exit::Failure;
 const FIRST: u16 = 17_000;
 const COUNT: u16 = 14_000;
 
-/// That many ports that nobody listens on now. Begins at a random one, so that groups started at the
-/// same time rarely meet.
+/// That many ports that nobody listens on now. Begins at a random one, so that groups started at
+/// the same time rarely meet.
 pub(super) fn free(count: usize) -> Result<Vec<u16>, Failure> {
     let random = getrandom::u32()
         .map_err(|error| Failure::failed(format!("no random numbers from the system: {error}")))?;

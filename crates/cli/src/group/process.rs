@@ -1,5 +1,5 @@
-//! One child process of a group on this machine: started, signalled, killed, started again. It ends when
-//! this process ends, however that ends: the child watches its standard input.
+//! One child process of a group on this machine: started, signalled, killed, started again. It ends
+//! when this process ends, however that ends: the child watches its standard input.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

@@ -1,5 +1,5 @@
-//! What can be wrong with a configuration. Each message is one line that names the place, the key, the
-//! value and what is allowed. Made by `layers` and `config`, shown by `cli`.
+//! What can be wrong with a configuration. Each message is one line that names the place, the key,
+//! the value and what is allowed. Made by `layers` and `config`, shown by `cli`.
 
 use std::path::PathBuf;
 

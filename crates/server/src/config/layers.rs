@@ -1,5 +1,5 @@
-//! Values of configuration keys with their origin: defaults, then file, environment, flags; the later
-//! one wins. Knows keys and spelling, not what values mean together. Filled by `cli`.
+//! Values of configuration keys with their origin: defaults, then file, environment, flags; the
+//! later one wins. Knows keys and spelling, not what values mean together. Filled by `cli`.
 
 use std::collections::BTreeMap;
 use std::fmt;
