@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit::{EXIT_CODES, Failure};
 use crate::{
-    channel, completions, config, dev, events, explain, log, member, node, output, serve, settings,
-    snapshot, status, version, worker,
+    bench, channel, completions, config, dev, events, explain, log, member, node, output, serve,
+    settings, snapshot, status, version, worker,
 };
 
 /// A Raft-replicated coordinator for vector-database clusters.
@@ -99,6 +99,8 @@ pub(crate) enum Command {
     /// Replicated settings.
     #[command(subcommand)]
     Settings(settings::Settings),
+    /// Measure a group: load, failover, the quiet.
+    Bench(bench::Bench),
     /// Configuration of a coordinator.
     #[command(subcommand)]
     Config(config::Config),

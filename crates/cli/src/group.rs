@@ -86,10 +86,11 @@ impl Group {
 
     /// Starts one more worker.
     pub(crate) fn start_worker(&mut self, name: &str, extra: &[&str]) -> Result<(), Failure> {
-        let mut arguments: Vec<OsString> = ["worker", "--stop-with-stdin", "--name", name]
-            .into_iter()
-            .map(OsString::from)
-            .collect();
+        let mut arguments: Vec<OsString> =
+            ["worker", "--stop-with-stdin", "--drain-timeout", "0s", "--name", name]
+                .into_iter()
+                .map(OsString::from)
+                .collect();
         arguments.push("--coordinators".into());
         arguments.push(self.addresses().join(",").into());
         arguments.extend(extra.iter().map(OsString::from));

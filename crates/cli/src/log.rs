@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use crate::exit::Failure;
+use crate::offline;
 use crate::output::Output;
 
 /// Commands about the log.
@@ -13,13 +14,13 @@ pub(crate) enum Log {
     /// Print every entry in words.
     Inspect {
         /// Data directory of a coordinator that is not running.
-        #[arg(long, value_name = "DIR")]
+        #[arg(value_name = "DIR")]
         data_dir: PathBuf,
     },
 }
 
 /// Runs one of them.
-pub(crate) async fn run(command: Log, output: &Output) -> Result<(), Failure> {
+pub(crate) fn run(command: &Log, output: &Output) -> Result<(), Failure> {
     let Log::Inspect { data_dir } = command;
-    crate::offline::log_inspect(&data_dir, output)
+    offline::log_inspect(data_dir, output)
 }

@@ -2,6 +2,7 @@
 //! What each command does is in the file of its noun; no rule of the domain lives here.
 
 mod args;
+mod bench;
 mod channel;
 mod completions;
 mod config;
@@ -56,7 +57,7 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Serve(serve) => serve::run(*serve).await,
         Command::Dev(dev) => dev::run(dev, &global, &output).await,
-        Command::Worker(worker) => worker::run(worker, &global).await,
+        Command::Worker(worker) => worker::run(worker, &global, &output).await,
         Command::Status(status) => status::run(status, &global, &output).await,
         Command::Node(node) => node::run(node, &global, &output).await,
         Command::Channel(channel) => channel::run(channel, &global, &output).await,
@@ -64,8 +65,9 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Events(events) => events::run(events, &global, &output).await,
         Command::Member(member) => member::run(member, &global, &output).await,
         Command::Snapshot(snapshot) => snapshot::run(snapshot, &global, &output).await,
-        Command::Log(log) => log::run(log, &output).await,
+        Command::Log(log) => log::run(&log, &output),
         Command::Settings(settings) => settings::run(settings, &global, &output).await,
+        Command::Bench(bench) => bench::run(bench, &global, &output).await,
         Command::Config(config) => config::run(config, &output),
         Command::Completions(shell) => completions::run(&shell, &output),
         Command::Version(version) => version::run(version, &global, &output).await,

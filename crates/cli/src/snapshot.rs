@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::Global;
 use crate::exit::{Code, Failure};
+use crate::offline;
 use crate::operator::connect;
 use crate::output::{Output, pairs};
 use crate::progress::Progress;
@@ -61,8 +62,8 @@ pub(crate) async fn run(
     match command {
         Snapshot::Take => take(global, output).await,
         Snapshot::Save { file } => save(&file, global, output).await,
-        Snapshot::Inspect { file } => crate::offline::snapshot_inspect(&file, output),
-        Snapshot::Verify { file } => crate::offline::snapshot_verify(&file, output),
+        Snapshot::Inspect { file } => offline::snapshot_inspect(&file, output),
+        Snapshot::Verify { file } => offline::snapshot_verify(&file, output),
     }
 }
 

@@ -1,6 +1,0 @@
-//! Tests of the pure parts of the server. What needs a group runs in the `tests` crate.
-
-mod history;
-mod outbox;
-mod samples;
-mod silence;
