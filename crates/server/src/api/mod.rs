@@ -1,0 +1,50 @@
+//! The gRPC surface: one file a service, shared ways to read, to write and to fail beside them.
+//! Handlers check shape and call inwards; rules are in the state, leader work in `leader`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::history::History;
+use crate::history_files::HistoryFiles;
+use crate::view::Views;
+
+pub mod admin;
+pub mod channels;
+pub mod convert;
+pub mod events;
+pub mod explain;
+pub mod nodes;
+pub mod outbox;
+pub mod read;
+pub mod session;
+pub mod status;
+pub mod write;
+
+/// What every service reaches.
+#[derive(Debug)]
+pub struct Surface {
+    /// Reads.
+    pub reads: read::Reads,
+    /// Writes.
+    pub writes: write::Writes,
+    /// The group.
+    pub raft: raft::Handle,
+    /// What is applied.
+    pub views: Views,
+    /// Recent events.
+    pub history: Arc<History>,
+    /// Older events.
+    pub files: Arc<HistoryFiles>,
+    /// Time.
+    pub clock: Arc<Clock>,
+    /// Renewals are acknowledged only while a quorum answered within this time (design.md ruling
+    /// 7).
+    pub quorum_fresh: Duration,
+    /// Cancelled when this coordinator stops.
+    pub stop: CancellationToken,
+    /// Wall clock at the start of this process, in milliseconds.
+    pub started_ms: u64,
+}

@@ -1,0 +1,138 @@
+//! When to plan, and what becomes of a plan: one decision in flight, back-off after refusals.
+//! The choices are made by the planner crate on the applied state; apply judges them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use planner::{Budget, Plan, Report, View};
+use state::State;
+use state::command::Command;
+use state::epoch::{Revision, Timestamp};
+use state::node::NodeStatus;
+use state::outcome::{Facts, Outcome, RefusedMove};
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use super::{Parts, Reign, lock};
+use crate::limits;
+
+/// First and longest wait after a decision of which nothing was taken.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// Without anything to wake for, look again after this long; a change of the state wakes earlier.
+const REST: Duration = Duration::from_secs(3_600);
+
+/// What the planner last said.
+#[derive(Debug, Default)]
+pub struct Planning {
+    report: Mutex<Option<(Revision, Arc<Report>)>>,
+}
+
+impl Planning {
+    /// The last report and the revision it was made at.
+    #[must_use]
+    pub fn report(&self) -> Option<(Revision, Arc<Report>)> {
+        lock(&self.report).clone()
+    }
+}
+
+/// Totals over all leaderships of this process.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Rounds of planning.
+    pub rounds: AtomicU64,
+    /// Decisions proposed.
+    pub decisions: AtomicU64,
+    /// Moves taken.
+    pub moves: AtomicU64,
+    /// Moves refused, by reason.
+    pub refusals: Mutex<BTreeMap<&'static str, u64>>,
+    /// Revisions that were applied between planning and judging, added up.
+    pub lag_revisions: AtomicU64,
+}
+
+/// Whether the planner could have anything to do: cheap, asked at every change.
+fn has_work(state: &State) -> bool {
+    state.buffered().next().is_some()
+        || state.frozen_names().next().is_some()
+        || state.nodes().any(|node| node.status == NodeStatus::Stopping)
+}
+
+/// The duty: plans on every change that leaves work, proposes, waits for the outcome.
+pub async fn run(parts: Parts, reign: Arc<Reign>) {
+    let mut views = parts.views.subscribe();
+    let mut backoff = BACKOFF.0;
+    loop {
+        let state = Arc::clone(&views.borrow_and_update().state);
+        let mut wake_at: Option<Timestamp> = None;
+        if has_work(&state) {
+            let Some(plan) = plan(&parts, &reign, &state).await else { return };
+            wake_at = plan.wake_at;
+            *lock(&reign.planning.report) = Some((state.revision(), Arc::new(plan.report)));
+            if let Some(decision) = plan.decision {
+                let taken = propose(&parts, &state, Command::Place(decision)).await;
+                if taken {
+                    backoff = BACKOFF.0;
+                } else {
+                    sleep(backoff).await;
+                    backoff = (backoff * 2).min(BACKOFF.1);
+                }
+                continue;
+            }
+        }
+        let wait = wake_at.map_or(REST, |at| parts.clock.until(at));
+        tokio::select! {
+            changed = views.changed() => if changed.is_err() { return },
+            () = sleep(wait.max(Duration::from_millis(1))) => {}
+        }
+    }
+}
+
+/// Plans off the async threads: a large state takes milliseconds.
+async fn plan(parts: &Parts, reign: &Reign, state: &Arc<State>) -> Option<Plan> {
+    parts.totals.rounds.fetch_add(1, Ordering::Relaxed);
+    let (state, term, now) = (Arc::clone(state), reign.term, parts.clock.stamp());
+    let budget = Budget { moves_max: limits::DECISION_MOVES_MAX };
+    tokio::task::spawn_blocking(move || planner::plan(&View { state: &state, term, now }, &budget))
+        .await
+        .ok()
+}
+
+/// Proposes a decision; true when any of it was taken.
+async fn propose(parts: &Parts, basis: &State, decision: Command) -> bool {
+    let totals = &parts.totals;
+    totals.decisions.fetch_add(1, Ordering::Relaxed);
+    let done = match parts.record(vec![parts.request("planner", decision)]).await {
+        Ok(done) => done,
+        Err(error) => {
+            warn!(%error, "a decision was not recorded");
+            return false;
+        }
+    };
+    match done.outcomes.first() {
+        Some(Outcome::Accepted(receipt)) => {
+            let moves = u64::try_from(receipt.record.events.len()).unwrap_or(u64::MAX);
+            totals.moves.fetch_add(moves, Ordering::Relaxed);
+            let lag = receipt.record.revision.0.saturating_sub(basis.revision().0 + 1);
+            totals.lag_revisions.fetch_add(lag, Ordering::Relaxed);
+            count(totals, &receipt.refused);
+            true
+        }
+        Some(Outcome::NoChange(Facts::AllRefused(refused))) => {
+            count(totals, refused);
+            false
+        }
+        other => {
+            debug!(?other, "a decision had no effect");
+            false
+        }
+    }
+}
+
+fn count(totals: &Totals, refused: &[RefusedMove]) {
+    let mut refusals = lock(&totals.refusals);
+    for each in refused {
+        *refusals.entry(each.refusal.reason()).or_default() += 1;
+    }
+}
