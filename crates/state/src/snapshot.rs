@@ -148,6 +148,9 @@ impl Restore {
         if kind & OPTIONAL != 0 {
             return Ok(());
         }
+        if !(HEAD..=FOOT).contains(&kind) {
+            return Err(not_a_state(format!("section kind {kind} is not known")));
+        }
         let repeatable = (NODES..=REQUESTS).contains(&kind);
         if kind < self.last_kind || (kind == self.last_kind && !repeatable) {
             return Err(not_a_state(format!("section {kind} after section {}", self.last_kind)));
@@ -163,8 +166,7 @@ impl Restore {
             CHANNELS => records(payload, &mut self.channels)?,
             DROPS => records(payload, &mut self.drops)?,
             REQUESTS => records(payload, &mut self.requests)?,
-            FOOT => self.foot = Some(single(payload)?),
-            _ => return Err(not_a_state(format!("section kind {kind} is not known"))),
+            _ => self.foot = Some(single(payload)?),
         }
         Ok(())
     }

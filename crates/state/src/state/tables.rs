@@ -204,6 +204,32 @@ impl State {
     }
 }
 
+/// For tests of the invariants: what commands cannot break.
+#[cfg(test)]
+impl State {
+    pub(crate) const fn index_mut(&mut self) -> &mut Index {
+        &mut self.index
+    }
+
+    pub(crate) const fn sum_mut(&mut self) -> &mut Sum {
+        &mut self.sum
+    }
+
+    /// All records, to build another state from.
+    pub(crate) fn to_tables(&self) -> Tables {
+        let nodes = self.nodes.iter().map(|(key, node)| (*key, Node::clone(node)));
+        let channels = self.channels.iter();
+        let drops = self.drops.iter();
+        Tables {
+            nodes: nodes.collect(),
+            frozen: self.frozen.iter().map(|(name, at)| (name.clone(), *at)).collect(),
+            channels: channels.map(|(name, c)| (name.clone(), Channel::clone(c))).collect(),
+            drops: drops.map(|(name, d)| (name.clone(), Dropped::clone(d))).collect(),
+            requests: self.requests.iter().map(|(key, value)| (*key, *value)).collect(),
+        }
+    }
+}
+
 fn shared<K: Ord + Clone, V>(records: Vec<(K, V)>) -> OrdMap<K, Arc<V>> {
     records.into_iter().map(|(key, record)| (key, Arc::new(record))).collect::<OrdMap<_, _>>()
 }
