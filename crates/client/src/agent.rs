@@ -1,4 +1,4 @@
-//! The worker agent: keeps a session, runs what is desired, fences itself (spec rules N-1 to N-9).
+//! The worker agent: keeps a session, runs what is desired, fences itself (rules N-1 to N-9).
 //! The loop is in agent/engine.rs; what a worker does with a channel is the `Worker`'s business.
 //! Called by programs that are workers, and by the command line's demo worker.
 

@@ -1,4 +1,4 @@
-//! Request ids: what makes a retry of a write count once (design.md ruling 12).
+//! Request ids: what makes a retry of a write count once.
 //! Which writes are stored by their id is the coordinator's rule, not ours.
 //! Called by call.rs for every write, and by callers that retry over restarts of their own.
 

@@ -1296,7 +1296,9 @@ pub struct Register {
     /// What still runs; must be empty for a new session.
     #[prost(message, repeated, tag = "7")]
     pub running: ::prost::alloc::vec::Vec<Running>,
-    /// Digest of the desired set the worker holds, if any: equal means that no full set is sent.
+    /// Digest of the desired set the worker holds, if any: equal means that no full set is sent. The first 16 bytes of
+    /// blake3 over, for each directive in ascending byte order of channels: length of the name (u32), name, term (u64),
+    /// op (u64), kind (one byte: 1 watch, 2 release); integers little-endian.
     #[prost(bytes = "bytes", tag = "8")]
     pub desired_digest: ::prost::bytes::Bytes,
 }
