@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use tonic::{Code, Status};
+use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
 use crate::endpoints::{self, EndpointError};
@@ -25,6 +25,8 @@ pub enum Error {
         address: String,
         /// What happened, in words.
         detail: String,
+        /// Whether the request may have reached it and may still take effect.
+        sent: bool,
     },
     /// No usable answer within the deadline.
     #[error("no answer within {} ms{}", .after.as_millis(), show_last(.last.as_deref()))]
@@ -145,7 +147,7 @@ impl Error {
     }
 
     pub(crate) fn unreachable(address: &str, detail: impl Into<String>) -> Self {
-        Self::Unreachable { address: address.to_owned(), detail: detail.into() }
+        Self::Unreachable { address: address.to_owned(), detail: detail.into(), sent: true }
     }
 
     pub(crate) fn from_status(address: &str, status: &Status) -> Self {
@@ -156,14 +158,15 @@ impl Error {
         );
         // Only a status made on our side has a cause: the connection failed, nobody answered.
         if let (true, true, Some(cause)) = (refused.reason.is_empty(), lost, status.source()) {
-            return Self::unreachable(address, chain(cause));
+            let (address, detail) = (address.to_owned(), chain(cause));
+            return Self::Unreachable { address, detail, sent: !never_connected(cause) };
         }
         Self::Refused(Box::new(refused))
     }
 
     pub(crate) fn next_step(&self) -> NextStep {
         match self {
-            Self::Unreachable { .. } => NextStep::Elsewhere { unknown: true },
+            Self::Unreachable { sent, .. } => NextStep::Elsewhere { unknown: *sent },
             Self::Refused(refused) => refused.next_step(),
             _ => NextStep::Stop,
         }
@@ -261,6 +264,12 @@ fn chain(error: &dyn StdError) -> String {
         next = error.source();
     }
     text
+}
+
+/// Whether there was no connection on which anything could have been sent.
+fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| (*error).source())
+        .any(|one| one.is::<ConnectError>())
 }
 
 fn show_last(last: Option<&Error>) -> String {

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use client::proto::*;
-use client::{Endpoints, ErrorKind, Operator, Options, node_named};
+use client::{Endpoints, Error, ErrorKind, Operator, Options, node_named};
 use tonic::Code;
 
 use crate::fake::{Fake, Stance};
@@ -65,6 +65,20 @@ async fn a_dead_coordinator_costs_no_pause() {
     let begun = Instant::now();
     operator.find_owner(FindOwnerRequest::default()).await.expect("the third answers");
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn what_may_not_be_repeated_goes_on_only_if_it_was_never_sent() {
+    let other = Fake::start(Stance::Leads).await;
+    let dead = dead_address().await;
+    let transfer = TransferLeaderRequest::default();
+    let pinned = operator(&[&dead]).pinned(&dead).expect("well formed");
+    let error = pinned.transfer_leader(transfer).await.expect_err("nobody there");
+    assert!(matches!(error, Error::Unreachable { sent: false, .. }), "{error:?}");
+    // The fake has no such service: that it says so shows that it was asked.
+    let error = operator(&[&dead, &other.address]).transfer_leader(transfer).await;
+    let error = error.expect_err("no such service");
+    assert_eq!(error.refused().map(|refused| refused.code), Some(Code::Unimplemented));
 }
 
 #[tokio::test]
