@@ -34,6 +34,26 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether what is there is damaged, as opposed to not there or in use.
+    #[must_use]
+    pub fn is_integrity(&self) -> bool {
+        matches!(self, Self::Open(OfflineError::Damaged { .. }) | Self::State { .. })
+    }
+
+    /// Whether what was named does not exist.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Open(OfflineError::Io { source, .. }) => {
+                source.kind() == std::io::ErrorKind::NotFound
+            }
+            Self::NoSnapshot { .. } => true,
+            Self::Open(_) | Self::State { .. } => false,
+        }
+    }
+}
+
 /// One snapshot file in words.
 #[derive(Debug, Clone, Serialize)]
 pub struct SnapshotReport {

@@ -116,8 +116,8 @@ pub(super) fn text(report: &Report) -> String {
     }
     if let Some(failover) = &report.failover {
         parts.push(format!(
-            "leader killed {} times, first acknowledged write after: min {:.1} ms, median {:.1} ms, \
-             max {:.1} ms",
+            "leader killed {} times, first acknowledged write after: min {:.1} ms, \
+             median {:.1} ms, max {:.1} ms",
             failover.trials_ms.len(),
             failover.min_ms,
             failover.median_ms,
