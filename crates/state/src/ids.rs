@@ -139,6 +139,9 @@ impl Text {
     /// The longest permitted prefix of `text`, control characters replaced by spaces.
     #[must_use]
     pub fn cut(text: &str) -> Self {
+        if let Ok(whole) = Self::new(text) {
+            return whole;
+        }
         let mut out = String::new();
         for c in text.chars() {
             let c = if c.is_control() { ' ' } else { c };

@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::{env, fs};
 
 use serde::Serialize;
 
-use super::build::text;
+use super::build::{channel, spec, text};
 use super::dice::Dice;
 use super::properties::{entries, replay, restore, sections};
 use super::samples::{command_place, commands, event_place, events};
@@ -18,10 +19,11 @@ use crate::channel::{AckResult, PhaseKind, ReleaseCause, UnassignCause};
 use crate::codec;
 use crate::command::{Command, Request, Retry};
 use crate::decision::{Action, Cause};
-use crate::epoch::{NodeEpoch, Revision, Term, Timestamp};
+use crate::epoch::{ChannelTerm, NodeEpoch, Op, Revision, Term, Timestamp};
 use crate::event::EventRecord;
 use crate::ids::{NodeId, RequestId};
 use crate::node::{DownCause, NodeRef, NodeStatus, Role};
+use crate::{Directive, DirectiveKind, desired_digest};
 
 /// The lines of a golden file; added if it is not there and that is asked for.
 fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -107,6 +109,22 @@ fn a_snapshot_keeps_its_bytes() {
     assert_eq!(sections(&state), kept);
     let hashes = [state.digest().0.to_vec(), state.witness().0.to_vec()];
     assert_eq!(golden("snapshot-hashes", &hashes), hashes);
+}
+
+/// Workers in any language compute this digest themselves: it never changes.
+#[test]
+fn the_digest_of_a_desired_set_is_fixed() {
+    let one = |name: &str, term, kind| Directive {
+        channel: channel(name),
+        term: ChannelTerm(term),
+        op: Op(term + 1),
+        kind,
+        spec: Arc::new(spec(name)),
+        committed: None,
+    };
+    let set = [one("a", 5, DirectiveKind::Watch), one("bc", 1 << 48, DirectiveKind::Release)];
+    let digests = [desired_digest(&[]).to_vec(), desired_digest(&set).to_vec()];
+    assert_eq!(golden("desired-digests", &digests), digests);
 }
 
 fn first_byte<T: Serialize>(value: &T) -> u8 {

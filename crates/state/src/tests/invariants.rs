@@ -181,7 +181,8 @@ fn down_sessions_are_kept_for_a_reason() {
 fn bounds_hold() {
     let found = found(|tables, _| {
         let count = u64::try_from(limits::FORMER_OWNERS_MAX).unwrap() + 1;
-        // Terms that are as high as the channel's are another breach; what counts here is the number.
+        // Terms that are as high as the channel's are another breach; what counts here is the
+        // number.
         let former = |term| FormerOwner { node: NODE, term: ChannelTerm(term) };
         tables.channels[2].1.former_owners = (0..count).map(former).collect();
     });

@@ -1,5 +1,5 @@
-//! Properties over sensible and over hostile histories: invariants, determinism, snapshots, batches.
-//! `SEED=n` runs another set of histories than the fixed one.
+//! Properties over sensible and over hostile histories: invariants, determinism, snapshots,
+//! batches. `SEED=n` runs another set of histories than the fixed one.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use super::poison::Poison;
 use crate::Context;
 use crate::check;
 use crate::codec::{self, CodecError};
-use crate::command::Request;
+use crate::command::{Command, Request};
 use crate::epoch::ChannelTerm;
 use crate::event::Event;
 use crate::ids::ChannelName;
@@ -92,12 +92,14 @@ fn run(entries: &[Entry], coverage: &Mutex<Coverage>) {
         let violations = check(&one);
         assert!(violations.is_empty(), "after {}: {violations:?}", request.command);
         assert!(one.now() >= before.now(), "the clock turned back");
+        owners_change_for_a_reason(&before, &request.command, &one);
         coverage.lock().unwrap().see(&before, &request.command, &outcome, &one);
         if let Outcome::Accepted(receipt) = &outcome {
             assert_eq!(Some(one.revision()), before.revision().next());
             assert_ne!(one.witness(), before.witness());
             for event in &receipt.record.events {
                 rising(&mut terms, event);
+                targets_are_candidates(&one, event);
             }
             let bytes = codec::encode_record(&receipt.record);
             assert_eq!(codec::decode_record(&bytes).as_ref(), Ok(&*receipt.record));
@@ -119,6 +121,37 @@ fn rising(terms: &mut BTreeMap<ChannelName, ChannelTerm>, event: &Event) {
     let Some(name) = event.channel() else { return };
     let last = terms.insert(name.clone(), *term);
     assert!(last.is_none_or(|last| last < *term), "{name} had {last:?} and gets {term}");
+}
+
+/// A stopping, frozen, Down or query node gets nothing new.
+fn targets_are_candidates(state: &State, event: &Event) {
+    let (Event::ChannelPlaced { channel, to, .. }
+    | Event::ReleaseStarted { channel, planned: Some(to), .. }) = event
+    else {
+        return;
+    };
+    let (Some(node), Some(channel)) = (state.live(*to), state.channel(channel)) else {
+        panic!("{event}: target or channel is not there");
+    };
+    assert_eq!(state.is_candidate(channel, node, state.now()), Ok(()), "{event}");
+}
+
+/// an owner is lost by its own word, by its deadline, with its session, or with the channel.
+fn owners_change_for_a_reason(before: &State, command: &Command, after: &State) {
+    for old in before.channels() {
+        let Some(owner) = old.phase.owner() else { continue };
+        let new = after.channel(&old.spec.name);
+        if new.is_some_and(|new| new.phase.owner() == Some(owner) && new.term == old.term) {
+            continue;
+        }
+        let by_command = match command {
+            Command::NodeAck(ack) => (ack.node, ack.term) == (owner, old.term),
+            Command::OpTimeout { op, .. } => old.phase.op() == Some(*op),
+            Command::RemoveChannel { channel } => *channel == old.spec.name,
+            _ => after.live(owner).is_none(),
+        };
+        assert!(by_command, "{command} took {} from {owner}", old.spec.name);
+    }
 }
 
 #[test]
@@ -232,7 +265,7 @@ fn a_faulty_replica_is_seen_over_a_history() {
 fn the_clock_alone_changes_no_record() {
     let mut state = State::new(0);
     let witness = state.witness();
-    let tick = super::build::request(crate::command::Command::Tick);
+    let tick = super::build::request(Command::Tick);
     let outcome = state.apply(&at(1, 77), &tick);
     assert!(matches!(outcome, Outcome::NoChange(_)), "{outcome}");
     assert_eq!((state.now().0, state.witness()), (77, witness));

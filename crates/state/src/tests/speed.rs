@@ -1,4 +1,5 @@
-//! How long things take, printed. The bounds are wide: they catch what is quadratic, not what is slow.
+//! How long things take, printed. The bounds are wide: they catch what is quadratic, not what is
+//! slow.
 
 #![expect(clippy::disallowed_types, reason = "only this file measures, and only in tests")]
 
