@@ -21,8 +21,8 @@ struct Hand {
 
 /// Deals `rows.len()` channels, in order; returns the target of each.
 ///
-/// The result is as even as counts can get: a target that receives ends at most one above the lowest.
-/// Empty when there is no target.
+/// The result is as even as counts can get: a target that receives ends at most one above the
+/// lowest. Empty when there is no target.
 pub(crate) fn deal(
     targets: &mut Targets,
     rows: &[RowId],
@@ -95,7 +95,8 @@ impl<I: ExactSizeIterator<Item = RowId>> Dealer<'_, '_, I> {
         hand.quota > 0 || (self.extras > 0 && !hand.extra)
     }
 
-    /// One channel for each target of this class: equal count, so the tie-break decides who is next.
+    /// One channel for each target of this class: equal count, so the tie-break decides who is
+    /// next.
     fn class(&mut self, class: &mut [Hand]) {
         let mut pool: Vec<Position> = class.iter().map(|hand| hand.at).collect();
         // Whether a target in the pool may have lost its claim: what was left over is dealt out.

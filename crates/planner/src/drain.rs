@@ -1,5 +1,5 @@
-//! Stage 2: nodes that are stopping or frozen are emptied, a bounded number of channels at a time, and
-//! only while another candidate can take them. Called by `plan`.
+//! Stage 2: nodes that are stopping or frozen are emptied, a bounded number of channels at a time,
+//! and only while another candidate can take them. Called by `plan`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -11,8 +11,8 @@ use state::decision::Cause;
 use crate::repair::Item;
 use crate::targets::{Position, Targets};
 
-/// Choices looked at in one plan. Reached only by states in which thousands of channels cool down on
-/// many nodes each; the plan then is valid but may be less even than it could be.
+/// Choices looked at in one plan. Reached only by states in which thousands of channels cool down
+/// on many nodes each; the plan then is valid but may be less even than it could be.
 const VISITS_MAX: usize = 100_000;
 
 /// One choice that goes to another target.

@@ -1,6 +1,7 @@
-//! Quorate's planner: a pure function from a state to a decision, run by the leader outside the log.
-//! Stages in order: [`repair`] (channels without an owner), [`drain`] (nodes to be emptied).
-//! A stage that evens out load comes after them, in a file of its own; it shares `moves` and `room`.
+//! Quorate's planner: a pure function from a state to a decision, run by the leader outside the
+//! log. Stages in order: [`repair`] (channels without an owner), [`drain`] (nodes to be emptied).
+//! A stage that evens out load comes after them, in a file of its own; it shares `moves` and
+//! `room`.
 #![no_std]
 #![warn(missing_docs)]
 #![warn(clippy::expect_used, clippy::float_arithmetic, clippy::indexing_slicing)]

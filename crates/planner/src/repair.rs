@@ -1,6 +1,6 @@
-//! Stage 1: channels without an owner. Planned targets first, then channels that not every candidate
-//! may get, then the rest by 11.7 A. How channels are dealt is in `deal`, how paths are evened in `level`.
-//! Called by `plan`.
+//! Stage 1: channels without an owner. Planned targets first, then channels that not every
+//! candidate may get, then the rest by 11.7 A. How channels are dealt is in `deal`, how paths are
+//! evened in `level`. Called by `plan`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 
 /// Folders nobody writes by hand.
-const SKIPPED_FOLDERS: [&str; 5] = [".git", "target", "gen", "__pycache__", "quorate-dev"];
+const SKIPPED_FOLDERS: [&str; 6] =
+    [".git", "target", "gen", "__pycache__", "quorate-dev", "quorate-bench"];
 /// What counts as text.
 const EXTENSIONS: [&str; 9] = ["rs", "toml", "md", "proto", "py", "sh", "txt", "service", "yml"];
 

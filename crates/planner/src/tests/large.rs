@@ -1,5 +1,5 @@
-//! A large group is placed whole in one plan and evenly. A cost that grew with channels times nodes would make
-//! this test take minutes; measured times are in the commit that added it.
+//! A large group is placed whole in one plan and evenly. A cost that grew with channels times nodes
+//! would make this test take minutes; measured times are in the commit that added it.
 
 use alloc::format;
 use alloc::string::String;

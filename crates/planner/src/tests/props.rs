@@ -210,8 +210,9 @@ proptest! {
         }
     }
 
-    /// Once nodes answer and one can take channels, a bounded number of rounds leads to a state in which
-    /// every channel is watched or stands on a node that nobody can relieve, and the plan is empty.
+    /// Once nodes answer and one can take channels, a bounded number of rounds leads to a state in
+    /// which every channel is watched or stands on a node that nobody can relieve, and the plan is
+    /// empty.
     #[test]
     fn converges_to_an_empty_plan(acts in prop::collection::vec(act(), 1..120)) {
         let mut fixture = build(&acts);

@@ -1,4 +1,5 @@
-//! One test for each rule: C1 to C13 as far as they apply to placing and draining, 11.7 A, 18.6, A-42.
+//! One test for each rule: C1 to C13 as far as they apply to placing and draining, 11.7 A, 18.6,
+//!
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -97,7 +98,7 @@ fn only_candidates_get_channels() {
     assert_eq!(fixture.shown(), "a->5 b->5", "it ends at its time, not after");
 }
 
-/// B-28: all cool down: the channel waits for the first one to end, never longer.
+/// All cool down: the channel waits for the first one to end, never longer.
 #[test]
 fn waits_for_the_first_cool_down() {
     let mut fixture = layout(&[&[], &[]], &["a"]);
@@ -157,7 +158,8 @@ fn without_nodes_channels_wait() {
     assert_eq!(plan.wake_at, None, "time does not bring a node");
 }
 
-/// C10, C12: only watched channels are released, each once; what leaves does not count for its owner.
+/// C10, C12: only watched channels are released, each once; what leaves does not count for its
+/// owner.
 #[test]
 fn what_leaves_is_neither_picked_again_nor_counted() {
     let mut fixture = layout(&[&["a", "b", "c"], &["x", "y"]], &[]);
