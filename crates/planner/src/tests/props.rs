@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use proptest::prelude::*;
-use state::channel::{AckResult, Channel, PhaseKind};
+use state::channel::{AckResult, Channel, Phase, PhaseKind};
 use state::command::Command;
 use state::decision::{Action, Cause};
 use state::ids::NodeName;
@@ -172,8 +172,9 @@ fn assert_even(fixture: &Fixture, plan: &Plan) {
 fn after(fixture: &Fixture, plan: &Plan, node: NodeRef) -> u32 {
     let gets = |action: &Action| matches!(action, Action::Assign { to } if *to == node);
     let chosen = moves(plan).iter().filter(|chosen| gets(&chosen.action)).count();
-    let promised = fixture.state.channels().filter(|channel| {
-        matches!(channel.phase, state::channel::Phase::ToRelease { planned: Some(to), dropping: false, .. } if to == node)
+    let promised = fixture.state.channels().filter(|channel| match channel.phase {
+        Phase::ToRelease { planned, dropping, .. } => planned == Some(node) && !dropping,
+        _ => false,
     });
     fixture.load(node.node) + u32::try_from(chosen + promised.count()).unwrap()
 }
