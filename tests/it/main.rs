@@ -1,1 +1,3 @@
-//! t
+//! All integration tests, in one binary: one link, one list.
+
+mod sim;
