@@ -37,9 +37,9 @@ pub(crate) struct Global {
     /// How long one request may take, retries included.
     #[arg(long, global = true, default_value = "10s", value_parser = timeout)]
     pub(crate) timeout: Duration,
-    /// How fresh reads must be.
-    #[arg(long, global = true, value_enum, default_value_t = Consistency::Linearizable)]
-    pub(crate) consistency: Consistency,
+    /// How fresh reads must be; without it linearizable, and stale for `status`.
+    #[arg(long, global = true, value_enum)]
+    pub(crate) consistency: Option<Consistency>,
     /// No colours; so does a non-empty NO_COLOR.
     #[arg(long, global = true)]
     pub(crate) no_color: bool,

@@ -97,7 +97,7 @@ pub(crate) async fn run(arguments: Bench, global: &Global, output: &Output) -> R
     }
     let progress = Progress::spinner(output, "starting three coordinators");
     let mut group = tokio::select! {
-        group = Group::start(&arguments.data_dir, false, &LOG_FILTER, global) => group?,
+        group = Group::found(&arguments.data_dir, false, &LOG_FILTER, global) => group?,
         stopped = stop::requested(false) => return stopped,
     };
     drop(progress);

@@ -10,16 +10,18 @@ mod node_loss;
 mod picture;
 mod plain;
 mod restart;
+mod storm;
 mod writer;
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use client::proto::{ChannelSpec, SetSettingsRequest, WatchChannelsRequest};
 
-use crate::args::Global;
+use crate::args::{Global, duration};
 use crate::exit::Failure;
 use crate::group::Group;
 use crate::output::Output;
@@ -49,6 +51,9 @@ pub(crate) struct Dev {
     /// Play a story that breaks something, and check that nothing was lost.
     #[arg(long, value_enum)]
     drill: Option<Drill>,
+    /// How long the storm lasts.
+    #[arg(long, default_value = "60s", value_parser = duration, requires = "drill")]
+    storm_for: Duration,
 }
 
 /// The stories.
@@ -60,6 +65,8 @@ enum Drill {
     NodeLoss,
     /// Kill each coordinator: it comes back from its snapshot with an equal state.
     Restart,
+    /// Kill a coordinator every two seconds, and start it again. Not part of `all`.
+    Storm,
     /// All of them.
     All,
 }
@@ -69,7 +76,7 @@ pub(crate) async fn run(arguments: Dev, global: &Global, output: &Output) -> Res
     let channels = catalog::channels(arguments.catalog.as_deref())?;
     let progress = Progress::spinner(output, "starting three coordinators");
     let mut group = tokio::select! {
-        group = Group::start(&arguments.data_dir, arguments.keep, &[], global) => group?,
+        group = Group::found(&arguments.data_dir, arguments.keep, &[], global) => group?,
         stopped = stop::requested(false) => return stopped,
     };
     drop(progress);
@@ -98,7 +105,7 @@ async fn work(
         group.start_worker(&format!("worker-{number}"), &[])?;
     }
     match arguments.drill {
-        Some(drill) => drill::run(drill, group, output).await,
+        Some(drill) => drill::run(drill, arguments.storm_for, group, output).await,
         None if !output.json() && std::io::stdout().is_terminal() => live::run(group).await,
         None => plain::run(group, output).await,
     }

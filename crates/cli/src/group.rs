@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use client::Operator;
-use client::proto::{BootstrapRequest, GetStatusRequest, GetStatusResponse, MemberAddress};
+use client::proto::{
+    BootstrapRequest, Consistency, GetStatusRequest, GetStatusResponse, MemberAddress, ReadOptions,
+};
 use tokio::time::{Instant, sleep};
 
 pub(crate) use home::Home;
@@ -50,7 +52,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Starts three coordinators in `directory` and makes them one group.
-    pub(crate) async fn start(
+    pub(crate) async fn found(
         directory: &Path,
         keep: bool,
         extra: &[(&str, &str)],
@@ -103,23 +105,30 @@ impl Group {
     /// What that member says of itself and the group, whatever its role.
     pub(crate) async fn status_of(&self, member: u64) -> Option<GetStatusResponse> {
         let coordinator = self.coordinators.iter().find(|one| one.member == member)?;
-        coordinator.operator.get_status(GetStatusRequest { read: None }).await.ok()
+        let read = ReadOptions { consistency: Consistency::Stale.into(), min_revision: 0 };
+        coordinator.operator.get_status(GetStatusRequest { read: Some(read) }).await.ok()
     }
 
     /// The leader with its term, once one is there.
     pub(crate) async fn leader(&mut self) -> Result<(u64, u64), Failure> {
         let until = Instant::now() + PATIENCE;
         loop {
-            for coordinator in &self.coordinators {
-                let Some(status) = self.status_of(coordinator.member).await else { continue };
-                let header = status.header.unwrap_or_default();
-                if header.leader == coordinator.member && status.has_quorum {
-                    return Ok((header.leader, header.term));
-                }
+            if let Some(found) = self.leader_now().await {
+                return Ok(found);
             }
             self.check()?;
             wait(until, "a leader").await?;
         }
+    }
+
+    /// The leader, if one is there now.
+    pub(crate) async fn known_leader(&self) -> Option<u64> {
+        self.leader_now().await.map(|(leader, _)| leader)
+    }
+
+    /// The numbers of all members.
+    pub(crate) fn members(&self) -> Vec<u64> {
+        self.coordinators.iter().map(|one| one.member).collect()
     }
 
     /// Kills a member as `kill -9` does.
@@ -130,11 +139,16 @@ impl Group {
         }
     }
 
-    /// Starts a killed member again and waits until it is ready.
-    pub(crate) async fn restart(&mut self, member: u64) -> Result<GetStatusResponse, Failure> {
-        if let Some(coordinator) = self.coordinators.iter_mut().find(|one| one.member == member) {
-            coordinator.process.start()?;
+    /// Starts a killed member again.
+    pub(crate) fn start(&mut self, member: u64) -> Result<(), Failure> {
+        match self.coordinators.iter_mut().find(|one| one.member == member) {
+            Some(coordinator) => coordinator.process.start(),
+            None => Err(Failure::failed(format!("no member {member}"))),
         }
+    }
+
+    /// Waits until a member is ready.
+    pub(crate) async fn ready(&mut self, member: u64) -> Result<GetStatusResponse, Failure> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.status_of(member).await
@@ -145,6 +159,12 @@ impl Group {
             self.check()?;
             wait(until, &format!("member {member} to be ready")).await?;
         }
+    }
+
+    /// Starts a killed member again and waits until it is ready.
+    pub(crate) async fn restart(&mut self, member: u64) -> Result<GetStatusResponse, Failure> {
+        self.start(member)?;
+        self.ready(member).await
     }
 
     /// An error that tells why, if any process ended by itself.
@@ -162,6 +182,17 @@ impl Group {
         let processes = self.coordinators.iter_mut().map(|one| one.process.stop(patience));
         let _ended = futures::future::join_all(processes).await;
         self.home.leave();
+    }
+
+    async fn leader_now(&self) -> Option<(u64, u64)> {
+        for coordinator in &self.coordinators {
+            let Some(status) = self.status_of(coordinator.member).await else { continue };
+            let header = status.header.unwrap_or_default();
+            if header.leader == coordinator.member && status.has_quorum {
+                return Some((header.leader, header.term));
+            }
+        }
+        None
     }
 
     async fn begin(&mut self) -> Result<(), Failure> {

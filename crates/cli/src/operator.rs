@@ -30,7 +30,12 @@ pub(crate) fn connect_to(coordinators: &[String], global: &Global) -> Result<Ope
 impl Global {
     /// The read options the flags ask for.
     pub(crate) fn read(&self) -> Option<ReadOptions> {
-        let consistency = match self.consistency {
+        self.read_or(Consistency::Linearizable)
+    }
+
+    /// The same with another default.
+    pub(crate) fn read_or(&self, default: Consistency) -> Option<ReadOptions> {
+        let consistency = match self.consistency.unwrap_or(default) {
             Consistency::Linearizable => proto::Consistency::Linearizable,
             Consistency::Leader => proto::Consistency::Leader,
             Consistency::Stale => proto::Consistency::Stale,

@@ -5,7 +5,7 @@ use clap::Args;
 use client::proto::{GetStatusRequest, GetStatusResponse, ListMembersRequest};
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::args::{Consistency, Global};
 use crate::exit::{Code, Failure};
 use crate::member::{self, Witnesses};
 use crate::operator::connect;
@@ -86,10 +86,12 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let progress = Progress::spinner(output, "asking the group");
     let operator = connect(global)?;
-    let status = operator.get_status(GetStatusRequest { read: global.read() }).await?;
+    // The page must come also when there is no quorum.
+    let read = global.read_or(Consistency::Stale);
+    let status = operator.get_status(GetStatusRequest { read }).await?;
     // A member that belongs to no group yet, or sees no quorum, can say no more than its status.
     let (members, witnesses) = if status.has_quorum {
-        let request = ListMembersRequest { read: global.read() };
+        let request = ListMembersRequest { read };
         let members = operator.list_members(request).await?.members;
         (members, member::witnesses(&operator, 0).await?)
     } else {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::writer::{Acknowledged, Writer};
-use super::{Drill, evidence, failover, node_loss, restart};
+use super::{Drill, evidence, failover, node_loss, restart, storm};
 use crate::exit::{Code, Failure};
 use crate::group::{Group, wait};
 use crate::output::{Output, table};
@@ -49,6 +49,8 @@ pub(super) struct Report {
     pub(super) digest_after: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) digests_equal: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kills: Option<usize>,
     /// Why it is not ok.
     pub(super) problems: Vec<String>,
 }
@@ -78,7 +80,12 @@ pub(super) struct Stage<'a> {
 }
 
 /// Plays what was asked for and shows the summary.
-pub(super) async fn run(drill: Drill, group: &mut Group, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(
+    drill: Drill,
+    storm_for: Duration,
+    group: &mut Group,
+    output: &Output,
+) -> Result<(), Failure> {
     let window = window(group).await?;
     let mut drills = Vec::new();
     if matches!(drill, Drill::Failover | Drill::All) {
@@ -94,6 +101,11 @@ pub(super) async fn run(drill: Drill, group: &mut Group, output: &Output) -> Res
     if matches!(drill, Drill::Restart | Drill::All) {
         let mut stage = Stage::begin("restart", group, output, window).await?;
         restart::play(&mut stage).await?;
+        drills.push(stage.report);
+    }
+    if drill == Drill::Storm {
+        let mut stage = Stage::begin("storm", group, output, window).await?;
+        storm::play(&mut stage, storm_for).await?;
         drills.push(stage.report);
     }
     let summary = Summary {
@@ -280,6 +292,9 @@ fn text(summary: &Summary) -> String {
         let mut more = Vec::new();
         if let (Some(count), Some(ms)) = (report.channels_moved, report.moved_after_ms) {
             more.push(format!("{count} channels moved within {ms} ms"));
+        }
+        if let Some(kills) = report.kills {
+            more.push(format!("{kills} coordinators killed"));
         }
         if report.former_owner_fenced == Some(true) {
             more.push("former owner fenced".to_owned());
