@@ -48,6 +48,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Writes the code map of ARCHITECTURE.md from the heads of the files
+    CodeMap,
     /// Installs what examples/python needs; prints the interpreter, then the folder of the stubs
     PythonEnv,
     /// Prints what the fragments in changelog.d say about the next release
@@ -82,6 +84,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         }
         Command::Codegen { check: false } => codegen::write(&workspace),
         Command::Codegen { check: true } => codegen::check(&workspace),
+        Command::CodeMap => tidy::code_map::write(&workspace),
         Command::PythonEnv => python::print(&workspace),
         Command::Changelog => changelog::print(&workspace),
         Command::Release { version } => release::run(&workspace, version),
