@@ -65,7 +65,7 @@ fn render(files: &[SourceFile]) -> String {
     let mut tables: BTreeMap<usize, Vec<(&str, String)>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_rust() && !is_test(&file.path)) {
         let inside = |folder: &&str| file.path.starts_with(&format!("{folder}/"));
-        let Some(table) = FOLDERS.iter().position(|folder| inside(folder)) else { continue };
+        let Some(table) = FOLDERS.iter().position(inside) else { continue };
         let name = file.path.split_at(FOLDERS[table].len() + 1).1;
         tables.entry(table).or_default().push((name, about(&file.text)));
     }
