@@ -272,6 +272,9 @@ pub enum TakeSnapshotError {
     /// Nothing was applied yet.
     #[error("there is nothing to write yet")]
     Empty,
+    /// The disk is nearly full.
+    #[error("the disk is nearly full")]
+    DiskLow,
     /// It was not written in time.
     #[error("the snapshot was not written in time")]
     Timeout,

@@ -88,8 +88,8 @@ pub struct WitnessRequest {
     /// 0 asks for the newest.
     #[prost(uint64, tag = "2")]
     pub index: u64,
-    /// What the caller itself has at that index; empty when it only asks. A receiver that holds
-    /// something else examines itself: it may be the one who is wrong.
+    /// What the caller itself has at that index, its digest behind it when it has one; empty when
+    /// it only asks. A receiver that holds something else examines itself: it may be the wrong one.
     #[prost(bytes = "bytes", tag = "3")]
     pub witness: ::prost::bytes::Bytes,
 }
