@@ -5,7 +5,6 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::error::StartError;
 use crate::member::ClusterId;
@@ -13,8 +12,6 @@ use crate::member::ClusterId;
 /// Newest format of the directory that is known here.
 pub(crate) const FORMAT: u32 = 1;
 const TITLE: &str = "quorate data directory";
-const LOCK_DEADLINE: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What the FORMAT file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +56,10 @@ impl DataDir {
             .truncate(false)
             .open(path.join("LOCK"))
             .map_err(|source| unwritable(path, source))?;
-        wait_for_lock(path, &lock)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => StartError::Locked { dir: path.to_owned() },
+            TryLockError::Error(source) => unwritable(path, source),
+        })?;
         let format = match read_format(path)? {
             Some(format) => format,
             None if holds_data(path) => {
@@ -188,23 +188,6 @@ fn write_format(dir: &Path, format: &Format) -> io::Result<()> {
 
 fn holds_data(dir: &Path) -> bool {
     log_dir(dir).exists() || mark_file(dir).exists()
-}
-
-fn wait_for_lock(dir: &Path, lock: &File) -> Result<(), StartError> {
-    let deadline = Instant::now() + LOCK_DEADLINE;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            // The last owner may just be ending.
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(StartError::Locked { dir: dir.to_owned() });
-            }
-            Err(TryLockError::Error(source)) => return Err(unwritable(dir, source)),
-        }
-    }
 }
 
 fn unwritable(dir: &Path, source: io::Error) -> StartError {

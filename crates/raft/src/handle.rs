@@ -244,7 +244,7 @@ impl Handle {
         self.replica.sight.seats().into_iter().map(status).collect()
     }
 
-    /// Where this member stands in its group. Called for every read: no lock is held, nothing waits.
+    /// Where this member stands in its group. Cheap: it is called for every read.
     pub fn place(&self) -> Place {
         let replica = &self.replica;
         let leadership = replica.leadership.borrow().clone();

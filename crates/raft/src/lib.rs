@@ -35,7 +35,6 @@ mod state_machine;
 mod status;
 mod tend;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test ends with its first surprise")]
 mod tests;
 mod types;
 mod verdict;

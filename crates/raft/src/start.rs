@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use openraft::{Config, SnapshotPolicy};
 use proto::raft::v1::raft_service_server::RaftServiceServer;
@@ -48,6 +48,8 @@ use crate::wire::MESSAGE_MAX;
 use crate::{failover, leadership, tend};
 
 const INSTALL_TIMEOUT_MS: u64 = 30_000;
+const LOCK_DEADLINE: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const SERVER_KEEP_ALIVE: Duration = Duration::from_secs(2);
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
@@ -61,7 +63,7 @@ const STREAMS_MAX: u32 = 4096;
 pub async fn start(options: Options, machine: Box<dyn Machine>) -> Result<Handle, StartError> {
     check(&options)?;
     let (path, member) = (options.data_dir.clone(), options.member);
-    let dir = blocking(move || DataDir::open(&path, member)).await?;
+    let dir = unlocked(move || DataDir::open(&path, member)).await?;
     let dir = Arc::new(dir);
     let listener = listen(options.peer_listen).await?;
     let address = listener.local_addr().map_err(StartError::io("cannot listen"))?;
@@ -112,6 +114,23 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Fault::Log(error.to_string()).into()))
+}
+
+/// The same, again while the last owner of a directory is just ending.
+async fn unlocked<T: Send + 'static>(
+    work: impl Fn() -> Result<T, StartError> + Send + Sync + 'static,
+) -> Result<T, StartError> {
+    let work = Arc::new(work);
+    let deadline = Instant::now() + LOCK_DEADLINE;
+    loop {
+        let once = Arc::clone(&work);
+        match blocking(move || once()).await {
+            Err(StartError::Locked { .. }) if Instant::now() < deadline => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
@@ -272,8 +291,8 @@ async fn open_store(
     let mark_path = data_dir::mark_file(dir.path());
     let kind = options.backend.clone();
     let cache_bytes = options.cache_bytes;
-    let opened = blocking(move || {
-        let (backend, mut marks) = backend(kind, &path, &mark_path)?;
+    let opened = unlocked(move || {
+        let (backend, mut marks) = backend(kind.clone(), &path, &mark_path)?;
         let opened = open_log(&path, &*backend, &mut *marks, snapshot, cache_bytes)?;
         Ok((opened, backend, marks))
     });

@@ -15,6 +15,8 @@ pub(crate) enum LogError {
     Io(#[from] io::Error),
     #[error("damaged: {0}")]
     Damaged(String),
+    #[error("the last owner has not let go of it yet")]
+    Busy,
     #[error("the store panicked: {0}")]
     Panicked(String),
 }

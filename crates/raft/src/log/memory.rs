@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -67,6 +67,7 @@ impl Disk {
 #[derive(Clone, Default)]
 pub struct MemoryDisk {
     disk: Arc<Mutex<Disk>>,
+    awake: Arc<Condvar>,
 }
 
 impl fmt::Debug for MemoryDisk {
@@ -92,6 +93,7 @@ impl MemoryDisk {
     /// Makes every further write and sync fail until the next crash.
     pub fn break_writes(&self) {
         self.lock().broken = true;
+        self.awake.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Disk> {
@@ -144,11 +146,10 @@ impl LogBackend for MemoryDisk {
     }
 
     fn sync(&self) -> Result<(), LogError> {
-        let delay = self.lock().sync_delay;
-        if !delay.is_zero() {
-            std::thread::sleep(delay);
-        }
-        let mut disk = self.lock();
+        let disk = self.lock();
+        let delay = disk.sync_delay;
+        let waited = self.awake.wait_timeout_while(disk, delay, |disk| !disk.broken);
+        let (mut disk, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if disk.broken {
             return Err(std::io::Error::other("the disk is broken on purpose").into());
         }

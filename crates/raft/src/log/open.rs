@@ -239,6 +239,7 @@ pub(crate) fn start_error(dir: &Path, error: LogError) -> StartError {
         LogError::Io(source) => {
             StartError::Io { what: format!("cannot use {}", dir.display()), source }
         }
+        LogError::Busy => StartError::Locked { dir: dir.to_owned() },
         other => damaged(dir, &other.to_string()),
     }
 }

@@ -6,7 +6,6 @@ use std::fs::{File, OpenOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sled::{Batch, Db, Mode, Tree};
@@ -22,8 +21,6 @@ const PART: usize = 4096;
 const CACHE_BYTES: u64 = 64 << 20;
 const META: &str = "meta";
 const PREFIX: &str = "log-";
-const OPEN_DEADLINE: Duration = Duration::from_secs(10);
-const OPEN_PAUSE: Duration = Duration::from_millis(20);
 
 /// sled in a directory of its own.
 pub(crate) struct SledLog {
@@ -47,23 +44,16 @@ impl SledLog {
     }
 
     fn open_inside(dir: &PathBuf) -> Result<Self, LogError> {
-        let deadline = Instant::now() + OPEN_DEADLINE;
-        let db = loop {
-            let opened = sled::Config::new()
-                .path(dir)
-                .mode(Mode::LowSpace)
-                .flush_every_ms(None)
-                .cache_capacity(CACHE_BYTES)
-                .open();
-            match opened {
-                Ok(db) => break db,
-                // The lock outlives the last owner for a moment.
-                Err(error) if is_lock(&error) && Instant::now() < deadline => {
-                    std::thread::sleep(OPEN_PAUSE);
-                }
-                Err(error) => return Err(store_error(error)),
-            }
-        };
+        let opened = sled::Config::new()
+            .path(dir)
+            .mode(Mode::LowSpace)
+            .flush_every_ms(None)
+            .cache_capacity(CACHE_BYTES)
+            .open();
+        let db = opened.map_err(|error| match error {
+            sled::Error::Io(error) if is_lock(&error) => LogError::Busy,
+            other => store_error(other),
+        })?;
         let file = OpenOptions::new().read(true).write(true).open(dir.join("db"))?;
         let meta = db.open_tree(META).map_err(store_error)?;
         let mut trees = BTreeMap::new();
@@ -264,8 +254,8 @@ fn tree_first(name: &[u8]) -> Option<u64> {
     std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-fn is_lock(error: &sled::Error) -> bool {
-    matches!(error, sled::Error::Io(io) if io.to_string().contains("could not acquire lock"))
+fn is_lock(error: &std::io::Error) -> bool {
+    error.to_string().contains("could not acquire lock")
 }
 
 fn store_error(error: sled::Error) -> LogError {

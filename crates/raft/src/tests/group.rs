@@ -42,7 +42,23 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
             return found;
         }
         assert!(Instant::now() < deadline, "waited too long: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        pause();
+    }
+}
+
+/// Between two looks at a condition.
+fn pause() {
+    let clock = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let never = std::future::pending::<()>();
+    let _ = clock.block_on(async { tokio::time::timeout(Duration::from_millis(5), never).await });
+}
+
+/// Looks again and again for a while that something stays as it is.
+pub(crate) fn stays(what: &str, long: Duration, mut look: impl FnMut() -> bool) {
+    let end = Instant::now() + long;
+    while Instant::now() < end {
+        assert!(look(), "it did not stay: {what}");
+        pause();
     }
 }
 

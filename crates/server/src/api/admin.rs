@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::v1;
 use proto::v1::admin_service_server::AdminService;
-use raft::{BootstrapError, MemberState, SnapshotInfo, TakeSnapshotError, TransferError};
+use raft::{
+    BootstrapError, MemberState, ProposeError, SnapshotInfo, TakeSnapshotError, TransferError,
+};
 use state::command::Command;
 use state::event::Event;
 use state::ids::Text;
@@ -135,6 +137,7 @@ fn snapshot_error(error: &TakeSnapshotError) -> Status {
     match error {
         TakeSnapshotError::Empty => status::precondition("NOTHING_APPLIED", error.to_string()),
         TakeSnapshotError::Timeout => status::unknown_outcome(&error.to_string()),
+        TakeSnapshotError::DiskLow => status::propose(&ProposeError::DiskLow),
         TakeSnapshotError::Stopped => status::stopping(),
     }
 }
