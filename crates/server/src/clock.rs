@@ -10,7 +10,7 @@ use state::epoch::Timestamp;
 ///
 /// A stamp is `base + monotonic time since the leadership began`, with
 /// `base = max(log time, wall clock)` at that moment: it never runs backwards and never stalls on a
-/// wall clock that was set back (spec/channels.md 18.1).
+/// wall clock that was set back.
 #[derive(Debug)]
 pub struct Clock {
     origin: Instant,

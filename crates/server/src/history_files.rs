@@ -1,4 +1,4 @@
-//! Event files of this member: the history beyond what memory holds (design.md ruling 16). Derived,
+//! Event files of this member: the history beyond what memory holds (ruling 16). Derived,
 //! size-capped, not synced: they may be cut or deleted at will. Written by one thread behind the
 //! history, never by apply.
 

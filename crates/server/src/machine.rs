@@ -55,8 +55,7 @@ impl Machine for StateMachine {
     fn apply(&mut self, meta: &EntryMeta, body: &[u8]) -> Result<Reply, Fault> {
         let batch = state::codec::decode_batch(body)
             .map_err(|error| Fault::Entry { index: meta.index, detail: error.to_string() })?;
-        // Apply is total; should it panic all the same, every member would at this index (design.md
-        // trap 8).
+        // Apply is total; should it panic all the same, every member would at this index (D11).
         let outcomes = catch_unwind(AssertUnwindSafe(|| self.run(meta, &batch))).map_err(|_| {
             let detail = format!("while applying {} commands", batch.len());
             Fault::Panicked { index: meta.index, detail }

@@ -40,7 +40,7 @@ pub struct Surface {
     pub files: Arc<HistoryFiles>,
     /// Time.
     pub clock: Arc<Clock>,
-    /// Renewals are acknowledged only while a quorum answered within this time (design.md ruling
+    /// Renewals are acknowledged only while a quorum answered within this time (ruling
     /// 7).
     pub quorum_fresh: Duration,
     /// Cancelled when this coordinator stops.

@@ -1,5 +1,5 @@
 //! What one worker's stream was sent so far, and the pieces that bring it up to date. Pure.
-//! A full set first, deltas afterwards (design.md ruling 15). Used by `session` only.
+//! A full set first, deltas afterwards (ruling 15). Used by `session` only.
 
 use std::collections::BTreeMap;
 

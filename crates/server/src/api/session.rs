@@ -280,7 +280,7 @@ impl<'a> Session<'a> {
                 continue;
             };
             let current = *owner == self.node && channel.term.0 == wire.term && op.0 == wire.op;
-            // The log hears of progress at most twice per timeout (spec/channels.md 18.4).
+            // The log hears of progress at most twice per timeout.
             let late = self.surface.clock.stamp().since(*started_at) >= half;
             if current && late && wire.progress > *progress {
                 let (term, op, progress) = (channel.term, *op, wire.progress);

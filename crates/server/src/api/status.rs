@@ -1,6 +1,5 @@
 //! The only file that makes a gRPC status. Every error carries `google.rpc.ErrorInfo` with a stable
-//! reason, bad fields also `BadRequest`, what may be tried again also `RetryInfo` (design.md
-//! section 11).
+//! reason, bad fields also `BadRequest`, what may be tried again also `RetryInfo` (docs/errors.md).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -56,7 +55,7 @@ pub fn not_found(reason: &str, message: impl Into<String>) -> Status {
     with_reason(Code::NotFound, reason, message, Vec::new())
 }
 
-/// Asked of a member that does not lead (design.md ruling 17).
+/// Asked of a member that does not lead (ruling 17).
 pub fn not_leader(hint: Option<&Member>) -> Status {
     match hint {
         Some(leader) => with_reason(

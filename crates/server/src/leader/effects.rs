@@ -1,6 +1,6 @@
 //! Clean-up after former owners. The list is derived from the state and repeated until EffectDone
 //! is applied. While no cleaner is registered there is nothing to wait for: EffectDone is proposed
-//! at once (design.md ruling 14).
+//! at once (ruling 14).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What runs while this member leads: an ordered establish and its mirror image (design.md 7.5).
+//! What runs while this member leads: an ordered establish and its mirror image (ADR 0004).
 //! Nothing leader-only lives elsewhere; nothing here is remembered that a new leader would miss.
 
 use std::sync::{Arc, Mutex, PoisonError};

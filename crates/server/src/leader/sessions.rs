@@ -40,7 +40,7 @@ impl Sessions {
     }
 
     /// The session was heard now. True: its renewal may be acknowledged. Waits for the log when
-    /// silence of this session is, or may be, in it (spec/channels.md 18.5, rule 3).
+    /// silence of this session is, or may be, in it (ruling 6).
     pub async fn renew(&self, state: &State, clock: &Clock, node: NodeRef) -> bool {
         let must_log = {
             let mut meter = lock(&self.meter);

@@ -1,6 +1,6 @@
 //! How long each session was silent in this leadership: pure bookkeeping, no IO and no clock of its
 //! own. What is decided from it goes through the log (SessionsObserved, ExpireSession). `sessions`
-//! drives it. Rules: design.md ruling 6, spec/channels.md 18.5 (Sessions).
+//! drives it. Rules: ruling 6.
 
 use std::collections::BTreeMap;
 

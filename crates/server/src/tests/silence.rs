@@ -1,4 +1,4 @@
-//! The silence rules of spec/channels.md 18.5 on the meter alone: when silence counts, how much,
+//! The silence rules of ruling 6 on the meter alone: when silence counts, how much,
 //! what must be logged before a renewal is acknowledged.
 
 use state::command::Command;
