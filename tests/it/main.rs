@@ -1,3 +1,6 @@
-//! All integration tests, in one binary: one link, one list.
+//! All integration tests, in one binary: one link, one list. One module a goal.
 
+mod api;
+mod cluster;
+mod history;
 mod sim;
