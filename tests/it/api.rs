@@ -258,14 +258,19 @@ async fn request_ids_and_settings_are_checked() {
         write,
         values: [(name.to_owned(), value.to_owned())].into(),
     };
-    for (name, value) in [("ttl_ms", "0"), ("ttl_ms", "soon"), ("ttl", "5000"), ("margin_ms", "9000")] {
+    for (name, value) in
+        [("ttl_ms", "0"), ("ttl_ms", "soon"), ("ttl", "5000"), ("margin_ms", "9000")]
+    {
         let status = admin.set_settings(set(name, value, None)).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{name} = {value}: {status}");
         assert!(status.message().contains(value) || status.message().contains(name), "{status}");
     }
     let short = v1::WriteOptions { request_id: Bytes::from_static(b"abc"), ..Default::default() };
     let status = admin.set_settings(set("ttl_ms", "20000", Some(short))).await.unwrap_err();
-    assert_eq!(status.get_details_bad_request().unwrap().field_violations[0].field, "write.request_id");
+    assert_eq!(
+        status.get_details_bad_request().unwrap().field_violations[0].field,
+        "write.request_id"
+    );
     let old = v1::WriteOptions {
         request_id: Bytes::from_static(&[7; 16]),
         issued_ms: 1,

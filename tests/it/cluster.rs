@@ -19,11 +19,8 @@ pub(crate) struct Running {
 pub(crate) fn worker(group: &Group, name: &str) -> Running {
     let stop = CancellationToken::new();
     let options = agent::AgentOptions::new(group.endpoints(), name, v1::Role::Data);
-    let demo = DemoOptions {
-        watch: Duration::ZERO,
-        release: Duration::ZERO,
-        ..DemoOptions::default()
-    };
+    let demo =
+        DemoOptions { watch: Duration::ZERO, release: Duration::ZERO, ..DemoOptions::default() };
     let task = tokio::spawn(agent::run(options, DemoWorker::new(demo, |_| {}), stop.clone()));
     Running { stop, task }
 }
@@ -150,7 +147,7 @@ async fn a_drained_worker_leaves_without_a_gap_in_ownership() {
     leaves.leave().await;
     let after = all_watched(&group, 4).await;
     assert!(after.iter().all(|c| c.owner.as_ref().unwrap().node_name == "stays"));
-    let nodes = group.operator().all_nodes(v1::ListNodesRequest::default()).await.unwrap();
+    let nodes = group.operator().all_nodes(None).await.unwrap();
     let up: Vec<_> = nodes.iter().filter(|n| n.status() == v1::NodeStatus::Up).collect();
     assert_eq!(up.len(), 1, "{nodes:?}");
     group.check().await;

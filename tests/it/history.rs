@@ -18,11 +18,8 @@ async fn events(group: &Group, at: usize) -> EventServiceClient<Channel> {
 }
 
 async fn records(group: &Group, at: usize, from: u64) -> (Vec<v1::EventRecord>, bool) {
-    let request = v1::WatchRequest {
-        from_revision: Some(from),
-        channel: String::new(),
-        until_present: true,
-    };
+    let request =
+        v1::WatchRequest { from_revision: Some(from), channel: String::new(), until_present: true };
     let mut stream = events(group, at).await.watch(request).await.unwrap().into_inner();
     let (mut found, mut state) = (Vec::new(), false);
     while let Some(response) = stream.message().await.unwrap() {

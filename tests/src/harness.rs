@@ -217,7 +217,8 @@ impl Group {
         for at in self.running() {
             let address = self.client_address(at);
             let same = wait_for(&format!("member at {address} catches up"), || async {
-                let mine = self.pinned(at).get_status(v1::GetStatusRequest::default()).await.ok()?;
+                let mine =
+                    self.pinned(at).get_status(v1::GetStatusRequest::default()).await.ok()?;
                 let leader = self.leader().await;
                 let lead =
                     self.pinned(leader).get_status(v1::GetStatusRequest::default()).await.ok()?;
