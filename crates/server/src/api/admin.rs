@@ -187,10 +187,12 @@ impl AdminService for Admin {
         request: Request<v1::GetStatusRequest>,
     ) -> Result<Response<v1::GetStatusResponse>, Status> {
         let request = request.into_inner();
-        let view = match &request.read {
-            Some(read) => self.0.reads.view(Some(read)).await?,
-            None => self.0.views.now(),
-        };
+        let mut read = request.read.unwrap_or_default();
+        if read.consistency() == v1::Consistency::Unspecified {
+            // A status must be had where no quorum is: that is when it is asked for.
+            read.set_consistency(v1::Consistency::Stale);
+        }
+        let view = self.0.reads.view(Some(&read)).await?;
         let raft = self.0.raft.status();
         let counts = view.state.counts();
         let leader = raft.leader.clone().unwrap_or_default();
