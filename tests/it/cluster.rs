@@ -1,5 +1,6 @@
 //! Goal: three real coordinators act as one. Method: an in-process group on real disks; leaders are
-//! stopped, members restarted and left behind; each test ends with equal witnesses and no violation.
+//! stopped, members restarted and left behind; each test ends with equal witnesses and no
+//! violation.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

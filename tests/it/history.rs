@@ -1,5 +1,6 @@
-//! Goal: what happened can be asked for, from any position, and "why" has an answer. Method: one real
-//! coordinator with a worker; watches from the start, from the past, from nowhere; explain; HTTP pages.
+//! Goal: what happened can be asked for, from any position, and "why" has an answer. Method: one
+//! real coordinator with a worker; watches from the start, from the past, from nowhere; explain;
+//! HTTP pages.
 
 use client::WatchItem;
 use client::proto as v1;
