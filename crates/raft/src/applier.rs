@@ -18,7 +18,7 @@ use crate::sight::Sight;
 use crate::snapshot_file::SnapshotFile;
 use crate::types::{Answer, Body, Entry, LogId, Payload, StoredMembership, TypeConfig};
 use crate::verdict::Verdicts;
-use crate::witness::{DIGEST_EVERY, Seen};
+use crate::witness::Seen;
 
 /// An entry and who waits for its answer.
 pub(crate) type Work = (Entry, Option<ApplyResponder<TypeConfig>>);
@@ -162,8 +162,11 @@ impl Applier {
         };
         self.last = Some(entry.log_id);
         self.meters.applied_entries.add(1);
-        let digest = position.index.is_multiple_of(DIGEST_EVERY).then(|| self.machine.digest());
-        let seen = Seen { index: position.index, witness: self.machine.witness(), digest };
+        let seen = Seen {
+            index: position.index,
+            witness: self.machine.witness(),
+            digest: self.machine.digest(),
+        };
         self.sight.ring().push(seen);
         Ok(reply)
     }
@@ -189,7 +192,7 @@ impl Applier {
             }
         }
         let Some((index, theirs)) = attest.digest else { return Ok(()) };
-        match ring.at(index).and_then(|seen| seen.digest) {
+        match ring.at(index).map(|seen| seen.digest) {
             Some(mine) if mine != theirs => Err(suspicion(index, mine, theirs, true)),
             Some(_) => Ok(()),
             None => {
@@ -244,7 +247,7 @@ impl Applier {
         self.last = Some(last);
         self.membership = meta.last_membership;
         self.sight.learn(&self.membership);
-        self.sight.ring().restart(Seen { index, witness, digest: Some(digest) });
+        self.sight.ring().restart(Seen { index, witness, digest });
         self.publish();
         Ok(())
     }

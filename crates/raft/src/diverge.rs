@@ -82,7 +82,7 @@ impl Court {
 
     fn mine(&self, index: u64, by_digest: bool) -> Option<[u8; 16]> {
         let seen = self.sight.ring().at(index)?;
-        if by_digest { seen.digest } else { Some(seen.witness) }
+        Some(if by_digest { seen.digest } else { seen.witness })
     }
 
     fn quorum(&self) -> usize {
@@ -98,7 +98,7 @@ impl Court {
         let mut told = Vec::new();
         if let Some(seen) = self.sight.ring().at(suspicion.attested) {
             told.extend_from_slice(&seen.witness);
-            told.extend_from_slice(seen.digest.as_ref().map_or(&[], |digest| digest.as_slice()));
+            told.extend_from_slice(&seen.digest);
         }
         let asked = voters.filter(|seat| seat.member.member != me).map(|seat| {
             let told = told.clone();
@@ -150,7 +150,7 @@ impl Court {
             suspicion.entry.term,
         );
         for seen in self.sight.ring().last(SHOWN) {
-            let digest = seen.digest.map(|digest| hex(&digest)).unwrap_or_default();
+            let digest = hex(&seen.digest);
             let _ = writeln!(text, "{} {} {digest}", seen.index, hex(&seen.witness));
         }
         let diagnosis = self.verdicts.diagnose(&format!("diagnosis-{index}.txt"), &text);

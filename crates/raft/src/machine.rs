@@ -54,7 +54,7 @@ pub trait Machine: Send + 'static {
     /// Running hash of all decisions so far. Read after every entry, so it must be cheap.
     fn witness(&self) -> [u8; 16];
 
-    /// Hash of the present records. Read at every 1,024th entry.
+    /// Hash of the present records. Read after every entry, so it must be cheap.
     fn digest(&self) -> [u8; 16];
 
     /// A cheap handle on the present state; its bytes are made on another thread.

@@ -215,7 +215,7 @@ fn own(replica: &Replica, index: u64) -> MemberWitness {
         member: replica.me.member,
         index: seen.map_or(index, |seen| seen.index),
         witness: seen.map(|seen| seen.witness),
-        digest: seen.and_then(|seen| seen.digest),
+        digest: seen.map(|seen| seen.digest),
         applied,
         error: None,
     }

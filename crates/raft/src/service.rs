@@ -240,7 +240,7 @@ impl pb::raft_service_server::RaftService for Service {
             known: true,
             index: seen.index,
             witness: seen.witness.to_vec().into(),
-            digest: seen.digest.map(|digest| digest.to_vec()).unwrap_or_default().into(),
+            digest: seen.digest.to_vec().into(),
             applied_index,
         }))
     }
@@ -293,9 +293,7 @@ impl Service {
         let differs = if witness != seen.witness {
             Some((witness, false))
         } else {
-            digest
-                .filter(|digest| seen.digest.is_some_and(|mine| mine != *digest))
-                .map(|digest| (digest, true))
+            digest.filter(|digest| seen.digest != *digest).map(|digest| (digest, true))
         };
         if let Some((theirs, by_digest)) = differs {
             let court = Arc::clone(&self.replica.court);

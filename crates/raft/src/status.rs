@@ -168,7 +168,7 @@ pub struct MemberWitness {
     pub index: u64,
     /// Its witness there, when it still knows.
     pub witness: Option<[u8; 16]>,
-    /// Its digest there, when it still knows; kept at every 1,024th entry.
+    /// Its digest there, when it still knows.
     pub digest: Option<[u8; 16]>,
     /// Newest entry it applied.
     pub applied: Option<u64>,

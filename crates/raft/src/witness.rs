@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 
 /// Entries that the ring remembers.
 const RING: usize = 4096;
-/// A digest is kept at every entry whose index is a multiple of this.
-pub(crate) const DIGEST_EVERY: u64 = 1024;
+/// The digest of every entry whose index is a multiple of this is attested.
+const DIGEST_EVERY: u64 = 1024;
 
 /// What a member had after one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) index: u64,
     pub(crate) witness: [u8; 16],
-    pub(crate) digest: Option<[u8; 16]>,
+    pub(crate) digest: [u8; 16],
 }
 
 /// Consecutive entries, the newest ones.
@@ -52,11 +52,11 @@ impl Ring {
         self.seen.get(place).copied()
     }
 
-    /// The newest digest and its entry.
+    /// The newest digest that is due to be attested, and its entry.
     pub(crate) fn newest_digest(&self) -> Option<(u64, [u8; 16])> {
         let newest = self.newest()?;
         let seen = self.at(newest.index / DIGEST_EVERY * DIGEST_EVERY)?;
-        Some((seen.index, seen.digest?))
+        Some((seen.index, seen.digest))
     }
 
     /// The last entries, for a diagnosis.

@@ -119,7 +119,8 @@ fn compare(
         answer.witnesses.iter().find(|witness| witness.member == member).cloned()
     };
     let (Some(before), Some(after)) = (of(before), of(after)) else { return };
-    if before.index != after.index {
+    // A digest that nobody tells compares equal to itself and proves nothing.
+    if before.index != after.index || before.digest.len() != 16 {
         return;
     }
     let equal = before.digest == after.digest && before.witness == after.witness;

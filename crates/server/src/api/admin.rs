@@ -274,8 +274,9 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetWitnessResponse>, Status> {
         let index = request.into_inner().index;
         let found = self.0.raft.witnesses(index).await;
-        let first = found.first().and_then(|first| first.witness);
-        let equal = first.is_some() && found.iter().all(|each| each.witness == first);
+        let first = found.first().map(|first| (first.witness, first.digest));
+        let known = matches!(first, Some((Some(_), Some(_))));
+        let equal = known && found.iter().all(|each| Some((each.witness, each.digest)) == first);
         let hash = |bytes: Option<[u8; 16]>| {
             bytes.map(|bytes| Bytes::copy_from_slice(&bytes)).unwrap_or_default()
         };
