@@ -268,8 +268,10 @@ impl Reign {
                 self.observed_in_flight = false;
                 let renewed: Vec<_> = waiting.iter().map(|renewal| renewal.session).collect();
                 self.settle(&renewed);
+                // The session may have ended in an entry before the one that resets its silence.
                 let speaks = self.speaks(desk.now);
-                waiting.into_iter().filter(|_| speaks).for_each(|held| acknowledge(held, desk));
+                let live = |held: &Renewal| speaks && state.live(held.session).is_some();
+                waiting.into_iter().filter(live).for_each(|held| acknowledge(held, desk));
             }
             Tag::Client { client, id } => {
                 let outcome = Rc::clone(&outcomes[0]);
