@@ -4,4 +4,5 @@
 mod api;
 mod cluster;
 mod history;
+mod python;
 mod sim;
