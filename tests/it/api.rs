@@ -337,3 +337,45 @@ async fn a_group_is_made_once() {
     group.check().await;
     group.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reflection_lists_every_service_and_health_answers_for_reads_and_writes() {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_client::HealthClient;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+    use tonic_reflection::pb::v1::{ServerReflectionRequest, ServiceResponse};
+
+    let group = Group::start(1).await;
+    let wire = connect(&group).await;
+    let list = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut answers = ServerReflectionClient::new(wire.clone())
+        .server_reflection_info(tokio_stream::once(list))
+        .await
+        .unwrap()
+        .into_inner();
+    let answer = answers.message().await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(listed)) = answer else { panic!("{answer:?}") };
+    let mut names: Vec<String> =
+        listed.service.into_iter().map(|service: ServiceResponse| service.name).collect();
+    names.sort();
+    for name in ["AdminService", "ChannelService", "EventService", "NodeService"] {
+        assert!(names.contains(&format!("quorate.v1.{name}")), "{name} is not in {names:?}");
+    }
+    assert!(names.contains(&String::from("grpc.health.v1.Health")), "{names:?}");
+
+    for service in ["", server::READ_SERVICE, server::WRITE_SERVICE] {
+        let serving = tonic_health::ServingStatus::Serving;
+        tests::harness::wait_for(&format!("{service:?} serves"), || async {
+            let request = HealthCheckRequest { service: service.to_owned() };
+            let answer = HealthClient::new(wire.clone()).check(request).await.ok()?;
+            (answer.into_inner().status() == serving.into()).then_some(())
+        })
+        .await;
+    }
+    group.end().await;
+}

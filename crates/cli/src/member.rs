@@ -171,8 +171,7 @@ pub(crate) fn judge(shown: &Witnesses) -> Result<(), Failure> {
 }
 
 fn list(rows: &[Row]) -> String {
-    let mut table =
-        table(["member", "state", "voter", "client", "peer", "applied", "last log", "matched"]);
+    let mut table = table(["member", "state", "voter", "client", "peer", "applied", "matched"]);
     for row in rows {
         table.add_row([
             row.member.to_string(),
@@ -181,7 +180,6 @@ fn list(rows: &[Row]) -> String {
             row.client_address.clone(),
             row.peer_address.clone(),
             row.applied_index.to_string(),
-            row.last_log_index.to_string(),
             row.matched_index.to_string(),
         ]);
     }

@@ -44,8 +44,8 @@ fn wire_state(state: MemberState) -> v1::MemberState {
     }
 }
 
-fn members(status: &raft::Status, fresh_ms: u64) -> Vec<v1::Member> {
-    let leads = status.state == MemberState::Leader;
+/// The members as this one knows them, with what each answered of itself.
+fn members(status: &raft::Status, answers: &[raft::MemberWitness]) -> Vec<v1::Member> {
     status
         .members
         .iter()
@@ -61,15 +61,18 @@ fn members(status: &raft::Status, fresh_ms: u64) -> Vec<v1::Member> {
             } else {
                 v1::MemberState::Learner
             };
-            let heard = peer.silent_ms.is_some_and(|silent| silent < fresh_ms);
+            let answer =
+                answers.iter().find(|answer| answer.member == id && answer.error.is_none());
+            let applied =
+                if me { status.applied } else { answer.and_then(|answer| answer.applied) };
             v1::Member {
                 member: id,
                 client_address: peer.member.client_address.clone(),
                 peer_address: peer.member.peer_address.clone(),
                 voter: peer.voter,
                 state: state.into(),
-                reachable: me || (leads && heard),
-                applied_index: if me { status.applied.unwrap_or_default() } else { 0 },
+                reachable: me || answer.is_some(),
+                applied_index: applied.unwrap_or_default(),
                 last_log_index: if me { status.last_log.unwrap_or_default() } else { 0 },
                 matched_index: peer.matched.unwrap_or_default(),
             }
@@ -248,10 +251,10 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::ListMembersResponse>, Status> {
         let request = request.into_inner();
         let view = self.0.reads.view(request.read.as_ref()).await?;
-        let fresh = u64::try_from(self.0.quorum_fresh.as_millis()).unwrap_or(u64::MAX);
+        let answers = self.0.raft.witnesses(0).await;
         Ok(Response::new(v1::ListMembersResponse {
             header: Some(self.0.reads.header(&view)),
-            members: members(&self.0.raft.status(), fresh),
+            members: members(&self.0.raft.status(), &answers),
         }))
     }
 
