@@ -116,9 +116,8 @@ pub(crate) fn revoke(tx: &mut Tx<'_>, node: NodeRef) -> Handled {
 
 pub(crate) fn expire(tx: &mut Tx<'_>, node: NodeRef, leader_term: Term) -> Handled {
     check_leader(tx, leader_term)?;
-    let policy = tx.state().policy();
-    let needed_ms = policy.ttl_ms.saturating_add(policy.expiry_grace_ms);
     let session = tx.state().live(node).ok_or(Rejection::StaleNode { node })?;
+    let needed_ms = tx.state().expires_after_ms(session);
     let silent_ms = session.silent_ms;
     if silent_ms < needed_ms {
         return Err(Rejection::NotSilent { node, silent_ms, needed_ms });

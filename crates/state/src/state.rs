@@ -170,6 +170,13 @@ impl State {
         (found.epoch == node.epoch && found.status != NodeStatus::Down).then_some(found)
     }
 
+    /// Accounted silence at which a session may be expired: its own ttl and the grace of the policy,
+    /// in milliseconds.
+    #[must_use]
+    pub const fn expires_after_ms(&self, node: &Node) -> u64 {
+        node.ttl_ms.saturating_add(self.policy().expiry_grace_ms)
+    }
+
     /// The live session of this worker.
     #[must_use]
     pub fn node_by_name(&self, name: &NodeName) -> Option<&Arc<Node>> {

@@ -85,25 +85,26 @@ impl<'a> Session<'a> {
             .await
             .map_err(|error| status::wait(&error, "the registration"))?;
         let mut session = Self { surface, reign, node, actor, outbox: Outbox::default(), out };
-        let _ = session.reign.sessions.renew(&view.state, &surface.clock, node).await;
-        let desired = directives_for(&view.state, node.node);
+        // Registered grants a whole ttl, so it needs what every renewal needs.
+        let renewed = session.reign.sessions.renew(&view.state, &surface.clock, node).await;
+        let state = surface.views.now().state;
+        let live = state.live(node).map(|live| live.ttl_ms);
+        let Some(ttl_ms) = live.filter(|_| renewed && session.quorum_is_fresh()) else {
+            return Err(status::not_leader(None));
+        };
+        let desired = directives_for(&state, node.node);
         if register.desired_digest.as_ref() == desired_digest(&desired) {
-            session.outbox.assume(view.state.revision(), &desired);
+            session.outbox.assume(state.revision(), &desired);
         }
-        let policy = view.state.policy();
-        session
-            .send(
-                seq,
-                &view.state,
-                Down::Registered(v1::Registered {
-                    node_id: node.node.0,
-                    node_epoch: node.epoch.0,
-                    ttl_ms: policy.ttl_ms,
-                    margin_ms: policy.margin_ms,
-                    renew_every_ms: (policy.ttl_ms / 4).max(1),
-                }),
-            )
-            .await?;
+        let registered = v1::Registered {
+            node_id: node.node.0,
+            node_epoch: node.epoch.0,
+            ttl_ms,
+            // A margin that was raised since must leave the node some time to work.
+            margin_ms: state.policy().margin_ms.min(ttl_ms / 2),
+            renew_every_ms: (ttl_ms / 4).max(1),
+        };
+        session.send(seq, &state, Down::Registered(registered)).await?;
         Ok(session)
     }
 
@@ -126,6 +127,12 @@ impl<'a> Session<'a> {
                 },
             }
         }
+    }
+
+    /// A leader that a quorum no longer answers must not keep a node confident (ruling 7).
+    fn quorum_is_fresh(&self) -> bool {
+        let surface = self.surface;
+        surface.raft.quorum_age().is_some_and(|age| age < surface.quorum_fresh)
     }
 
     fn leadership_over(&self) -> Status {
@@ -217,11 +224,8 @@ impl<'a> Session<'a> {
         let renewed = self.reign.sessions.renew(&state, &self.surface.clock, self.node).await;
         let verdicts = self.record_acks(&state, &report).await?;
         self.follow_up(&state, &report).await?;
-        // A leader that a quorum no longer answers must not keep a node confident (ruling 7).
-        let fresh =
-            self.surface.raft.quorum_age().is_some_and(|age| age < self.surface.quorum_fresh);
         let state = self.surface.views.now().state;
-        if renewed && fresh && state.live(self.node).is_some() {
+        if renewed && self.quorum_is_fresh() && state.live(self.node).is_some() {
             self.send(seq, &state, Down::Renewed(v1::Renewed { acks: verdicts })).await?;
         }
         Ok(())
@@ -315,9 +319,12 @@ fn registered(outcome: Option<Outcome>) -> Result<NodeRef, Status> {
 
 /// The verdict that the present state already gives: done, or of the past. None: apply must judge.
 ///
-/// A leader has applied whatever any directive was derived from, so what is not in force here never
-/// will be.
+/// A directive is made by the command at revision `op`. Once that revision is applied here, what is not
+/// in force here never will be again. A later one is of a newer leader, of which this one has not heard.
 fn settled(state: &State, ack: &NodeAck) -> Option<v1::Verdict> {
+    if ack.op.revision() > state.revision() {
+        return None;
+    }
     let Some(channel) = state.channel(&ack.channel) else { return Some(v1::Verdict::Stale) };
     let done = LastDone { node: ack.node, term: ack.term, op: ack.op, result: ack.result };
     if channel.last_done == Some(done) {

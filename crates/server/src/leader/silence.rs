@@ -85,13 +85,12 @@ impl SilenceMeter {
     /// adds more than two intervals, so a leader that was itself stalled adds little (FR-009).
     pub fn observe(&mut self, state: &State, now_ms: u64) -> Observation {
         self.follow(state, now_ms);
-        let silent_from = state.policy().ttl_ms / 3;
         let cap = Self::interval_ms(state).saturating_mul(2);
         let mut found = Observation::default();
         for heard in self.sessions.values_mut() {
             let Some(node) = state.live(heard.node) else { continue };
             let quiet = now_ms.saturating_sub(heard.last_heard_ms);
-            if quiet >= silent_from {
+            if quiet >= node.ttl_ms / 3 {
                 let add = now_ms.saturating_sub(heard.counted_to_ms).min(cap);
                 heard.counted_to_ms = now_ms;
                 if add > 0 {
@@ -141,12 +140,15 @@ impl SilenceMeter {
     /// here.
     #[must_use]
     pub fn expired(&self, state: &State, leader_term: Term, now_ms: u64) -> Vec<Command> {
-        let needed = state.policy().ttl_ms.saturating_add(state.policy().expiry_grace_ms);
-        let silent_from = state.policy().ttl_ms / 3;
+        let due = |heard: &&Heard| {
+            state.live(heard.node).is_some_and(|node| {
+                now_ms.saturating_sub(heard.last_heard_ms) >= node.ttl_ms / 3
+                    && node.silent_ms >= state.expires_after_ms(node)
+            })
+        };
         self.sessions
             .values()
-            .filter(|heard| now_ms.saturating_sub(heard.last_heard_ms) >= silent_from)
-            .filter(|heard| state.live(heard.node).is_some_and(|node| node.silent_ms >= needed))
+            .filter(due)
             .map(|heard| Command::ExpireSession { node: heard.node, leader_term })
             .collect()
     }

@@ -80,12 +80,14 @@ impl State {
         let scalars = self.scalars_mut();
         scalars.next_node = node.node.0.saturating_add(1).max(scalars.next_node);
         scalars.first_registered.get_or_insert(now);
+        let ttl_ms = scalars.policy.ttl_ms;
         self.put_node(Node {
             node: node.node,
             epoch: NodeEpoch::at(self.revision()),
             registration: registration.clone(),
             status: NodeStatus::Up,
             registered_at: now,
+            ttl_ms,
             silent_ms: 0,
         });
     }
