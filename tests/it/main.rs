@@ -1,8 +1,8 @@
 //! All integration tests, in one binary: one link, one list. One module a goal.
-#![expect(clippy::unwrap_used, reason = "these are tests: what is missing fails them")]
 
 mod api;
 mod cluster;
 mod history;
+mod process;
 mod python;
 mod sim;

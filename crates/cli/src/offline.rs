@@ -29,6 +29,10 @@ pub(crate) fn snapshot_verify(file: &Path, output: &Output) -> Result<(), Failur
 
 /// Prints every entry of a log.
 pub(crate) fn log_inspect(directory: &Path, output: &Output) -> Result<(), Failure> {
+    if !directory.is_dir() {
+        let reason = format!("{}: no such directory", directory.display());
+        return Err(Failure::new(Code::NotFound, reason));
+    }
     let report = server::offline::log_inspect(directory)?;
     output.show(&report, log_text)
 }

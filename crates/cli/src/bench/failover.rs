@@ -41,12 +41,13 @@ pub(super) async fn run(
         progress.set(u64::from(trial) + 1);
     }
     let last_term = group.leader().await?.1;
-    times.sort();
+    let mut sorted = times.clone();
+    sorted.sort();
     let ms = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1000.0);
     Ok(Failovers {
-        min_ms: ms(times.first()),
-        median_ms: ms(times.get(times.len() / 2)),
-        max_ms: ms(times.last()),
+        min_ms: ms(sorted.first()),
+        median_ms: ms(sorted.get(sorted.len() / 2)),
+        max_ms: ms(sorted.last()),
         trials_ms: times.iter().map(|time| ms(Some(time))).collect(),
         terms_raised: last_term.saturating_sub(first_term),
     })
