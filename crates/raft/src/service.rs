@@ -115,10 +115,18 @@ impl pb::raft_service_server::RaftService for Service {
             }))
             .inspect(move |_| heard.heard.now())
             .take_until(async move { faults.cut_of(from, me).await });
-        let answers = raft.stream_append(requests).map(|answer| match answer {
-            Ok(result) => Ok(pb::AppendResponse { record: wire::encode_append_result(&result) }),
-            Err(fatal) => Err(stopped(&fatal)),
-        });
+        // A member that stops must not wait for the leader to end an idle stream: until then its
+        // directory would stay locked.
+        let end = self.replica.service_end.clone();
+        let answers = raft
+            .stream_append(requests.take_until(end.clone().cancelled_owned()))
+            .map(|answer| match answer {
+                Ok(result) => {
+                    Ok(pb::AppendResponse { record: wire::encode_append_result(&result) })
+                }
+                Err(fatal) => Err(stopped(&fatal)),
+            })
+            .take_until(end.cancelled_owned());
         let last =
             stream::once(
                 async move { broken.lock().unwrap_or_else(PoisonError::into_inner).take() },
