@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
@@ -15,8 +16,10 @@ use crate::status::Leadership;
 use crate::types::{TransferRequest, vote};
 
 const CONNECT_DEADLINE: Duration = Duration::from_millis(500);
-/// Each member waits this much for every one with a lower number.
-const TURN: Duration = Duration::from_millis(60);
+/// Each member leaves this much to every one that lives and has a lower number. A candidate writes
+/// its vote before it asks for others: a slow disk must not make two candidates of one term.
+const TURN: Duration = Duration::from_millis(400);
+const LIVES_DEADLINE: Duration = Duration::from_millis(100);
 /// A process that dies closes its sockets one by one; until then it is looked at this often.
 const CLOSE_LOOK: Duration = Duration::from_millis(2);
 const CLOSE_LOOKS_FOR: Duration = Duration::from_millis(300);
@@ -95,8 +98,9 @@ async fn take_turn(replica: &Replica, term: u64, leader: &Member) {
         .iter()
         .filter(|other| other.member != leader.member && other.member < me)
         .filter(|other| voters.contains(&other.member))
-        .count();
-    let turns = u32::try_from(before).unwrap_or(u32::MAX);
+        .map(|other| async { matches!(look(other, LIVES_DEADLINE).await, Look::Reached(_)) });
+    let live = join_all(before).await.into_iter().filter(|lives| *lives).count();
+    let turns = u32::try_from(live).unwrap_or(u32::MAX);
     if turns > 0 {
         tokio::time::sleep(TURN.saturating_mul(turns)).await;
         if !is_gone(leader).await {

@@ -85,6 +85,17 @@ impl MemoryDisk {
         disk.broken = false;
     }
 
+    /// The same, but the first `kept` of the writes that were not synced reached the disk.
+    #[cfg(test)]
+    pub(crate) fn crash_keeping(&self, kept: usize) {
+        {
+            let mut disk = self.lock();
+            let changes = std::mem::take(&mut disk.unsynced);
+            changes.iter().take(kept).for_each(|change| disk.durable.apply(change));
+        }
+        self.crash();
+    }
+
     /// Makes every sync take that long.
     pub fn set_sync_delay(&self, delay: Duration) {
         self.lock().sync_delay = delay;

@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 
 use super::counter::{Counter, View};
 use crate::{
-    Committed, Faults, Handle, Leadership, Member, Options, ProposeError, StartError, start,
+    BackendKind, Committed, Faults, Handle, Leadership, Member, MemoryDisk, Options, ProposeError,
+    StartError, start,
 };
 
 pub(crate) struct Node {
@@ -27,6 +28,8 @@ pub(crate) struct Group {
     pub(crate) faults: Faults,
     pub(crate) tweak: fn(&mut Options),
     pub(crate) home: TempDir,
+    /// Disks in memory for the members, when there are any.
+    pub(crate) disks: Vec<MemoryDisk>,
 }
 
 fn free_address() -> SocketAddr {
@@ -66,7 +69,8 @@ impl Group {
     /// Starts members without founding a group.
     pub(crate) fn bare(size: u64, tweak: fn(&mut Options)) -> Self {
         let home = TempDir::new().unwrap();
-        let mut group = Self { nodes: Vec::new(), faults: Faults::default(), tweak, home };
+        let mut group =
+            Self { nodes: Vec::new(), faults: Faults::default(), tweak, home, disks: Vec::new() };
         for number in 1..=size {
             group.add(number);
         }
@@ -113,6 +117,10 @@ impl Group {
         options.client_address = format!("client-{number}");
         options.faults = self.faults.clone();
         options.disk_low_bytes = 0;
+        let place = usize::try_from(number - 1).unwrap();
+        if let Some(disk) = self.disks.get(place) {
+            options.backend = BackendKind::Memory(disk.clone());
+        }
         (self.tweak)(&mut options);
         options
     }

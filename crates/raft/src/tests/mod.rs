@@ -2,5 +2,12 @@
 
 mod cluster;
 mod counter;
+mod crash;
+mod damage;
+mod diverge;
+mod garbage;
 mod group;
+mod noise;
+mod restart;
+mod startup;
 mod storage;
