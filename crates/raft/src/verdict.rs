@@ -31,6 +31,7 @@ pub(crate) struct Verdicts {
     path: PathBuf,
     me: u64,
     excused: Mutex<BTreeSet<(u64, u64)>>,
+    writing: Mutex<()>,
 }
 
 impl Verdicts {
@@ -61,7 +62,7 @@ impl Verdicts {
             file.set_len(u64::try_from(kept).unwrap_or(0))?;
             file.sync_all()?;
         }
-        Ok(Self { path, me, excused: Mutex::new(excused) })
+        Ok(Self { path, me, excused: Mutex::new(excused), writing: Mutex::new(()) })
     }
 
     /// Writes a verdict; durable when it returns.
@@ -87,10 +88,14 @@ impl Verdicts {
 
     /// Writes a text for operators beside the file of verdicts.
     pub(crate) fn diagnose(&self, name: &str, text: &str) -> Option<PathBuf> {
+        // Two may find the same fault at once; whoever reads the file must find a whole one.
+        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.path.parent().unwrap_or(Path::new(".")).join(name);
-        let written = File::create(&path).and_then(|mut file| {
+        let temporary = path.with_extension("tmp");
+        let written = File::create(&temporary).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
-            file.sync_all()
+            file.sync_all()?;
+            std::fs::rename(&temporary, &path)
         });
         match written {
             Ok(()) => Some(path),

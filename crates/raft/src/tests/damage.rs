@@ -9,6 +9,7 @@ use bytes::Bytes;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
 use tempfile::TempDir;
 
+use super::group::wait_for;
 use super::noise::Noise;
 use crate::counters::Meters;
 use crate::error::StartError;
@@ -108,7 +109,11 @@ fn an_undamaged_log_opens_again_and_again() {
     let home = TempDir::new().unwrap();
     fill(home.path());
     for _ in 0..3 {
-        let (_, _, end) = open(home.path()).unwrap();
+        // The lock of the last owner lives on for a moment.
+        let end = wait_for("the lock", || match open(home.path()) {
+            Err(StartError::Locked { .. }) => None,
+            opened => Some(opened.unwrap().2),
+        });
         assert_eq!(end, ENTRIES);
     }
 }

@@ -56,7 +56,8 @@ fn a_damaged_snapshot_is_passed_over_while_the_log_bridges_the_gap() {
     let mut group = Group::three(|options| options.keep_log_entries = 1000);
     let mut files = Vec::new();
     for value in 0..2 {
-        group.propose(value);
+        let committed = group.propose(value);
+        group.converge(committed.index);
         let taken = group.block(2, |handle| async move { handle.take_snapshot().await });
         files.push(taken.unwrap());
     }
