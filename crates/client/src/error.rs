@@ -237,7 +237,8 @@ impl Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.message.is_empty() { "refused" } else { &self.message })?;
-        // The sentence of a single violation usually says it all; said twice it reads like two faults.
+        // The sentence of a single violation usually says it all; said twice it reads like two
+        // faults.
         let untold = |violation: &&FieldViolation| !self.message.contains(&violation.description);
         for violation in self.violations.iter().filter(untold) {
             write!(f, "; {}: {}", violation.field, violation.description)?;

@@ -70,8 +70,8 @@ pub struct Node {
     pub status: NodeStatus,
     /// Log time of registration.
     pub registered_at: Timestamp,
-    /// Ttl granted to this session, in milliseconds: the policy's at registration. Later changes of the
-    /// policy do not touch it, since the node fences itself by what it was told.
+    /// Ttl granted to this session, in milliseconds: the policy's at registration. Later changes of
+    /// the policy do not touch it, since the node fences itself by what it was told.
     pub ttl_ms: u64,
     /// Silence accounted in the log (ruling 6), in milliseconds.
     pub silent_ms: u64,

@@ -170,8 +170,8 @@ impl State {
         (found.epoch == node.epoch && found.status != NodeStatus::Down).then_some(found)
     }
 
-    /// Accounted silence at which a session may be expired: its own ttl and the grace of the policy,
-    /// in milliseconds.
+    /// Accounted silence at which a session may be expired: its own ttl and the grace of the
+    /// policy, in milliseconds.
     #[must_use]
     pub const fn expires_after_ms(&self, node: &Node) -> u64 {
         node.ttl_ms.saturating_add(self.policy().expiry_grace_ms)

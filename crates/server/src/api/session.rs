@@ -319,8 +319,9 @@ fn registered(outcome: Option<Outcome>) -> Result<NodeRef, Status> {
 
 /// The verdict that the present state already gives: done, or of the past. None: apply must judge.
 ///
-/// A directive is made by the command at revision `op`. Once that revision is applied here, what is not
-/// in force here never will be again. A later one is of a newer leader, of which this one has not heard.
+/// A directive is made by the command at revision `op`. Once that revision is applied here, what is
+/// not in force here never will be again. A later one is of a newer leader, of which this one has
+/// not heard.
 fn settled(state: &State, ack: &NodeAck) -> Option<v1::Verdict> {
     if ack.op.revision() > state.revision() {
         return None;
