@@ -36,6 +36,11 @@ pub const REPORT_ACKS_MAX: usize = 10_000;
 pub const DUTIES_BATCH_MAX: usize = 1_000;
 /// An idle watch hears from us this often.
 pub const WATCH_IDLE: Duration = Duration::from_secs(5);
+/// Unread bytes of one stream.
+pub const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Unread bytes of one connection. The HTTP/2 library ends a connection whose unread small frames
+/// exceed a share of this, and a hundred sessions may share one connection.
+pub const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 /// Streams of one client connection.
 pub const STREAMS_MAX: u32 = 16_384;
 /// Moves in one decision.

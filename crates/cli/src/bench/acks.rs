@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use client::Operator;
-use client::proto::{GetStatusRequest, RemoveChannelRequest, WatchChannelsRequest};
+use client::proto::{
+    GetStatusRequest, RemoveChannelRequest, SetSettingsRequest, WatchChannelsRequest,
+};
 use futures::StreamExt;
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
@@ -27,6 +29,9 @@ const BATCH: u32 = 100;
 const CHANNELS: usize = 10_000;
 /// More rounds than this are not made, however short they are.
 const ROUNDS_MAX: usize = 20;
+/// Unread bytes of one session, and of one connection with all its sessions.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
 /// Removals under way at a time.
 const REMOVALS: usize = 64;
 
@@ -41,6 +46,10 @@ pub(super) async fn run(
     };
     let batch = arguments.batch.unwrap_or(BATCH);
     let run = run_name()?;
+    if arguments.spawn {
+        // The sessions renew only while they report; a round of a thousand of them takes longer.
+        set_ttl(operator, "600000").await?;
+    }
     let channels = connections(operator, operators.len()).await?;
     let mut sessions = Vec::new();
     for (number, channel) in (0..clients).zip(channels.iter().cycle()) {
@@ -64,9 +73,18 @@ pub(super) async fn run(
     for session in sessions {
         session.close().await;
     }
+    if arguments.spawn {
+        set_ttl(operator, "10000").await?;
+    }
     let shape = (clients, operators.len(), batch);
     let counts = (total.acknowledged, total.stale);
     Ok(measured("acks", shape, total.took, &total.latencies, counts))
+}
+
+async fn set_ttl(operator: &Operator, ms: &str) -> Result<(), Failure> {
+    let values = [(String::from("ttl_ms"), ms.to_owned())].into();
+    operator.set_settings(SetSettingsRequest { write: None, values }).await?;
+    Ok(())
 }
 
 /// What all sessions acknowledged so far.
@@ -143,7 +161,12 @@ async fn connections(operator: &Operator, count: usize) -> Result<Vec<Channel>, 
     };
     let mut channels = Vec::new();
     for _ in 0..count.max(1) {
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(unreachable)?;
+        // Sessions leave what they are told unread between the rounds: the windows must hold it.
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(unreachable)?
+            .tcp_nodelay(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
         channels.push(endpoint.connect().await.map_err(unreachable)?);
     }
     Ok(channels)
