@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
@@ -20,15 +20,33 @@ fn quorate() -> &'static Path {
     BINARY.get_or_init(|| {
         let test = std::env::current_exe().expect("a test has a path");
         let profile = test.parent().and_then(Path::parent).expect("target/PROFILE/deps");
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "cli", "--bin", "quorate"]);
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
+        let binary = profile.join("quorate");
         let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        assert!(build.current_dir(workspace).status().expect("cargo runs").success());
-        profile.join("quorate")
+        let built = binary.metadata().and_then(|file| file.modified()).ok();
+        // `cargo test --workspace` has built it. Building this package alone resolves other
+        // features and takes minutes, so it is done only where the binary is missing or older than
+        // its sources.
+        if built < newest(&Path::new(workspace).join("crates")) {
+            let mut build = Command::new(env!("CARGO"));
+            build.args(["build", "--quiet", "--package", "cli", "--bin", "quorate"]);
+            if profile.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(build.current_dir(workspace).status().expect("cargo runs").success());
+        }
+        binary
     })
+}
+
+/// When the newest file below a directory was written.
+fn newest(dir: &Path) -> Option<SystemTime> {
+    let entries = dir.read_dir().expect("the sources are there").flatten();
+    entries
+        .filter_map(|entry| {
+            let path = entry.path();
+            if path.is_dir() { newest(&path) } else { entry.metadata().ok()?.modified().ok() }
+        })
+        .max()
 }
 
 fn run(arguments: &[&str]) -> Output {

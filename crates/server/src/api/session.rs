@@ -322,7 +322,7 @@ fn registered(outcome: Option<Outcome>) -> Result<NodeRef, Status> {
 /// A directive is made by the command at revision `op`. Once that revision is applied here, what is
 /// not in force here never will be again. A later one is of a newer leader, of which this one has
 /// not heard.
-fn settled(state: &State, ack: &NodeAck) -> Option<v1::Verdict> {
+pub(crate) fn settled(state: &State, ack: &NodeAck) -> Option<v1::Verdict> {
     if ack.op.revision() > state.revision() {
         return None;
     }

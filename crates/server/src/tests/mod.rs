@@ -4,3 +4,4 @@ mod history;
 mod outbox;
 mod samples;
 mod silence;
+mod verdict;
