@@ -329,6 +329,16 @@ async fn a_group_is_made_once() {
     let mut admin = AdminServiceClient::new(wire);
     let empty = admin.bootstrap(v1::BootstrapRequest { members: Vec::new() }).await.unwrap_err();
     assert_eq!(empty.code(), Code::InvalidArgument, "{empty}");
+    // A wrong address of the asked member, and a wrong client address of another one.
+    let mut wrong = members.clone();
+    wrong[0].peer_address = String::from("127.0.0.1:1");
+    let mut lost = members.clone();
+    lost[1].client_address = String::from("127.0.0.1:1");
+    for members in [wrong, lost] {
+        let refused = admin.bootstrap(v1::BootstrapRequest { members }).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().contains("127.0.0.1:1:"), "{refused}");
+    }
     let listed = v1::BootstrapRequest { members };
     admin.bootstrap(listed.clone()).await.unwrap();
     group.leader().await;

@@ -148,7 +148,8 @@ pub(crate) async fn witnesses(
 
 /// Integrity when members that answered differ, unhealthy when one did not answer.
 pub(crate) fn judge(shown: &Witnesses) -> Result<(), Failure> {
-    let mut answered = shown.witnesses.iter().filter(|witness| witness.reachable);
+    let known = |witness: &&Witness| witness.reachable && !witness.witness.is_empty();
+    let mut answered = shown.witnesses.iter().filter(known);
     let first = answered.next();
     let differing = answered.find(|other| {
         first
@@ -160,6 +161,10 @@ pub(crate) fn judge(shown: &Witnesses) -> Result<(), Failure> {
             first.member, other.member, other.index
         );
         return Err(Failure::new(Code::Integrity, reason));
+    }
+    if first.is_none() {
+        let reason = "no member that answers still has, or already has, a witness of that index";
+        return Err(Failure::new(Code::NotFound, reason.to_owned()));
     }
     match shown.witnesses.iter().find(|witness| !witness.reachable) {
         Some(absent) => {
@@ -186,6 +191,15 @@ fn list(rows: &[Row]) -> String {
     table.to_string()
 }
 
+/// "not equal" is an alarm: it is said only of members that answered.
+fn verdict(shown: &Witnesses) -> &'static str {
+    match judge(shown) {
+        _ if shown.equal => "equal",
+        Err(Failure::Because(Code::Integrity, _)) => "not equal",
+        _ => "not all answered",
+    }
+}
+
 fn witness_table(shown: &Witnesses) -> String {
     let mut table = table(["member", "index", "witness", "digest"]);
     for witness in &shown.witnesses {
@@ -197,7 +211,7 @@ fn witness_table(shown: &Witnesses) -> String {
             witness.digest.clone(),
         ]);
     }
-    format!("{table}\n{}", if shown.equal { "equal" } else { "not equal" })
+    format!("{table}\n{}", verdict(shown))
 }
 
 fn member_address(text: &str) -> Result<MemberAddress, String> {

@@ -210,7 +210,10 @@ fn text(shown: &Shown) -> String {
                 channels.to_release
             ),
         ),
-        ("witnesses", if shown.witnesses_equal { "equal" } else { "not equal" }.to_owned()),
+        (
+            "witnesses",
+            if shown.witnesses_equal { "equal" } else { "not known to be equal" }.to_owned(),
+        ),
         ("violations", shown.violations.join("; ")),
     ])];
     if !shown.members.is_empty() {

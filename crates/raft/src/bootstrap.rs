@@ -29,6 +29,11 @@ pub(crate) async fn bootstrap(
     if replica.has_data().await {
         return Err(BootstrapError::HasData { member: own });
     }
+    // The group keeps these addresses for good; a wrong one is not seen before the first failover.
+    let told = [&replica.me.peer_address, &replica.me.client_address];
+    for (listed, told) in [&own.peer_address, &own.client_address].into_iter().zip(told) {
+        check_address(me, listed, told)?;
+    }
     // A founding that broke off half way left its id here: the same one is used again.
     let begun = replica.dir.cluster();
     for member in members.iter().filter(|member| member.member != me) {
@@ -80,6 +85,17 @@ fn check_list(members: &[Member], me: u64) -> Result<(), BootstrapError> {
     Ok(())
 }
 
+/// Refuses a listed address that is not the one the member tells. One that listens everywhere and
+/// advertises nothing tells none.
+fn check_address(member: u64, listed: &str, told: &str) -> Result<(), BootstrapError> {
+    let everywhere = told.starts_with("0.0.0.0:") || told.starts_with("[::]:");
+    if told.is_empty() || everywhere || listed == told {
+        return Ok(());
+    }
+    let detail = format!("member {member} is at {told}, not at {listed}: list what it advertises");
+    Err(BootstrapError::Members(detail))
+}
+
 async fn probe(
     replica: &Replica,
     member: &Member,
@@ -98,6 +114,7 @@ async fn probe(
     if answer.has_data {
         return Err(BootstrapError::HasData { member: member.clone() });
     }
+    check_address(member.member, &member.client_address, &answer.client_address)?;
     let same = begun.is_some_and(|begun| begun.as_str() == answer.cluster_id);
     if !answer.cluster_id.is_empty() && !same {
         let (member, cluster_id) = (member.clone(), answer.cluster_id);

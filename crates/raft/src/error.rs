@@ -189,8 +189,8 @@ pub enum StartError {
 }
 
 fn repair_text() -> &'static str {
-    "Do not repair it by hand: keep a copy, empty the directory, and let the member rejoin under \
-     a new number; it gets its state from the others"
+    "Do not repair it by hand: keep a copy of the directory, and see \"Replace or repair\" in \
+     docs/operations.md before anything is emptied"
 }
 
 impl StartError {

@@ -19,7 +19,7 @@ const TRANSFER_DEADLINE: Duration = Duration::from_secs(5);
 const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(120);
 const JOIN_DEADLINE: Duration = Duration::from_secs(120);
 const PROBE_DEADLINE: Duration = Duration::from_secs(2);
-const WITNESS_DEADLINE: Duration = Duration::from_secs(1);
+const WITNESS_DEADLINE: Duration = Duration::from_millis(400);
 
 /// See `Handle::transfer_leader`.
 pub(crate) async fn transfer(

@@ -25,7 +25,7 @@ pub(crate) struct Service {
 }
 
 const NO_GROUP: &str = "this member belongs to no group: it waits for a bootstrap; if its \
-    directory was lost, start it under a new number and add that, then remove the old number";
+    directory was lost, see \"Replace or repair a member\" in docs/operations.md";
 
 impl Service {
     /// Refuses calls that are not meant for this member of this group.

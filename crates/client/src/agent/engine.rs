@@ -29,6 +29,8 @@ use crate::worker::Worker;
 
 /// Dead consumers waiting to be reported.
 const DEATHS: usize = 256;
+/// Least time for one try to open a stream.
+const DIAL_MIN: Duration = Duration::from_millis(300);
 /// A list of what runs is left out of a message above this many bytes of names.
 const RUNNING_BYTES_MAX: usize = 2 << 20;
 
@@ -255,7 +257,8 @@ impl<W: Worker> Engine<W> {
             desired_digest: self.desired.digest(),
         };
         let channel = self.pool.channel(&address);
-        let limit = self.options.calls.attempt_timeout;
+        // A coordinator that hangs must not cost the time in which the others could be asked.
+        let limit = self.options.calls.attempt_timeout.min(self.renew_every / 2).max(DIAL_MIN);
         self.dial = Some(Box::pin(async move {
             sleep(pause).await;
             match channel {

@@ -17,7 +17,7 @@ use state::node::{NodeRef, NodeStatus};
 use state::outcome::{Facts, Outcome};
 use state::{desired_digest, directives_for};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tonic::{Status, Streaming};
 
 use super::outbox::Outbox;
@@ -27,6 +27,10 @@ use crate::limits;
 
 /// The first message must come, and every message of ours must be taken, within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an answer waits for a quorum that is late, and how often it looks.
+const FRESH_WAIT: Duration = Duration::from_secs(1);
+const FRESH_LOOK: Duration = Duration::from_millis(20);
 
 type Sender = mpsc::Sender<Result<v1::SessionResponse, Status>>;
 
@@ -87,9 +91,10 @@ impl<'a> Session<'a> {
         let mut session = Self { surface, reign, node, actor, outbox: Outbox::default(), out };
         // Registered grants a whole ttl, so it needs what every renewal needs.
         let renewed = session.reign.sessions.renew(&view.state, &surface.clock, node).await;
+        let fresh = session.quorum_is_fresh().await;
         let state = surface.views.now().state;
         let live = state.live(node).map(|live| live.ttl_ms);
-        let Some(ttl_ms) = live.filter(|_| renewed && session.quorum_is_fresh()) else {
+        let Some(ttl_ms) = live.filter(|_| renewed && fresh) else {
             return Err(status::not_leader(None));
         };
         let desired = directives_for(&state, node.node);
@@ -130,9 +135,18 @@ impl<'a> Session<'a> {
     }
 
     /// A leader that a quorum no longer answers must not keep a node confident (ruling 7).
-    fn quorum_is_fresh(&self) -> bool {
+    /// Waits a little for one: an answer that is dropped costs the node its stream.
+    async fn quorum_is_fresh(&self) -> bool {
         let surface = self.surface;
-        surface.raft.quorum_age().is_some_and(|age| age < surface.quorum_fresh)
+        let fresh = || surface.raft.quorum_age().is_some_and(|age| age < surface.quorum_fresh);
+        let until = Instant::now() + FRESH_WAIT;
+        while !fresh() {
+            if Instant::now() >= until || self.reign.over.is_cancelled() {
+                return false;
+            }
+            sleep(FRESH_LOOK).await;
+        }
+        true
     }
 
     fn leadership_over(&self) -> Status {
@@ -224,8 +238,9 @@ impl<'a> Session<'a> {
         let renewed = self.reign.sessions.renew(&state, &self.surface.clock, self.node).await;
         let verdicts = self.record_acks(&state, &report).await?;
         self.follow_up(&state, &report).await?;
+        let fresh = self.quorum_is_fresh().await;
         let state = self.surface.views.now().state;
-        if renewed && self.quorum_is_fresh() && state.live(self.node).is_some() {
+        if renewed && fresh && state.live(self.node).is_some() {
             self.send(seq, &state, Down::Renewed(v1::Renewed { acks: verdicts })).await?;
         }
         Ok(())

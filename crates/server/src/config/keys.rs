@@ -54,7 +54,7 @@ pub const KEYS: &[Key] = &[
     key("insecure", Kind::Switch, "false", "accept listening outside loopback, unencrypted"),
     optional("port_file", Kind::Path, "file that gets the bound addresses as JSON"),
     key("log.format", Kind::Choice(&["text", "json"]), "text", "how log lines are written"),
-    key("log.filter", Kind::Filter, "info,openraft=warn", "which log lines are written"),
+    key("log.filter", Kind::Filter, "info,openraft=error", "which log lines are written"),
     key("raft.heartbeat_ms", MS, "100", "time between heartbeats of a leader"),
     key("raft.election_min_ms", MS, "400", "shortest silence before an election"),
     key("raft.election_max_ms", MS, "800", "longest silence before an election"),
