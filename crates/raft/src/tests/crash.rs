@@ -263,7 +263,7 @@ fn a_log_below_its_mark_is_refused() {
     let mut marks = disk.clone();
     let refused = open_log(Path::new("m"), &disk, &mut marks, None, 1 << 20).err().unwrap();
     let text = refused.to_string();
-    assert!(text.contains("entry 4") && text.contains("rejoin"), "{text}");
+    assert!(text.contains("entry 4") && text.contains("Replace or repair"), "{text}");
     let snapshot = Some(Position { index: 9, term: 1 });
     assert!(open_log(Path::new("m"), &disk, &mut marks, snapshot, 1 << 20).is_ok());
 }

@@ -43,7 +43,7 @@ fn a_start_says_why_it_is_refused() {
     fs::write(dir.join("high-water"), mark).unwrap();
     fs::rename(dir.join("log"), dir.join("gone")).unwrap();
     let empty = refusal(&group, |_| {});
-    assert!(empty.to_string().contains("rejoin"), "{empty}");
+    assert!(empty.to_string().contains("Replace or repair"), "{empty}");
     fs::remove_dir_all(dir.join("log")).unwrap();
     fs::rename(dir.join("gone"), dir.join("log")).unwrap();
     group.start(1).unwrap();
