@@ -13,7 +13,7 @@ use crate::ids::Text;
 use crate::outcome::{Facts, Outcome, Receipt, RefusedMove, Rejection};
 use crate::state::State;
 use crate::{
-    ack, deadline, effect, freeze, level, place, release, retry, session, settings, watch,
+    ack, cleaner, deadline, effect, freeze, level, place, release, retry, session, settings, watch,
 };
 
 /// All that apply may know of the world.
@@ -184,5 +184,7 @@ fn dispatch(tx: &mut Tx<'_>, command: &Command) -> Handled {
         Command::SetPolicy { values } => settings::set_policy(tx, values),
         Command::SetLevel { level } => level::set_level(tx, *level),
         Command::Tick => ALREADY,
+        Command::RegisterCleaner { name } => cleaner::register(tx, name),
+        Command::DeregisterCleaner { name } => cleaner::deregister(tx, name),
     }
 }

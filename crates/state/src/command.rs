@@ -167,6 +167,16 @@ pub enum Command {
     },
     /// Moves the clock.
     Tick,
+    /// A process that removes the traces of former owners is announced; level 2.
+    RegisterCleaner {
+        /// Its name.
+        name: NodeName,
+    },
+    /// A cleaner is taken away; without any, traces count as removed at once.
+    DeregisterCleaner {
+        /// Its name.
+        name: NodeName,
+    },
 }
 
 /// The request id of a client and when it was made (ruling 12).

@@ -53,6 +53,9 @@ pub(crate) enum Table {
     Channels,
     Drops,
     Requests,
+    Choices,
+    Cleaners,
+    Marks,
 }
 
 impl Table {
@@ -64,6 +67,9 @@ impl Table {
             Self::Channels => 3,
             Self::Drops => 4,
             Self::Requests => 5,
+            Self::Choices => 6,
+            Self::Cleaners => 7,
+            Self::Marks => 8,
         }
     }
 }

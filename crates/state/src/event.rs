@@ -211,6 +211,23 @@ pub enum Event {
         /// Which node.
         node: NodeId,
     },
+    /// Another policy was chosen.
+    ChoiceChanged {
+        /// Which setting.
+        setting: Text,
+        /// The name of the policy that holds now.
+        value: Text,
+    },
+    /// A cleaner is known from now on.
+    CleanerRegistered {
+        /// Its name.
+        name: NodeName,
+    },
+    /// A cleaner is gone.
+    CleanerDeregistered {
+        /// Its name.
+        name: NodeName,
+    },
 }
 
 /// The events of one accepted command, with what caused them.

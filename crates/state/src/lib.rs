@@ -24,6 +24,8 @@ mod ack;
 mod apply;
 pub mod channel;
 mod checksum;
+pub mod choices;
+mod cleaner;
 pub mod codec;
 pub mod command;
 mod deadline;
@@ -57,6 +59,7 @@ mod watch;
 mod tests;
 
 pub use apply::Context;
+pub use cleaner::subscription_name;
 pub use digest::{Digest, Witness};
 pub use directive::{Directive, DirectiveKind, desired_digest, directives_for};
 pub use index::PhaseCounts;

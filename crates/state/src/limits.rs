@@ -34,6 +34,8 @@ pub const REQUESTS_MAX: usize = 65_536;
 pub const REQUEST_AGE_MS_MAX: u64 = 600_000;
 /// Worker names that may be frozen at a time.
 pub const FROZEN_MAX: usize = 20_000;
+/// Cleaners registered at a time.
+pub const CLEANERS_MAX: usize = 16;
 
 /// Settings in one SetPolicy.
 pub const SETTINGS_MAX: usize = 64;

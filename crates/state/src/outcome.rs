@@ -225,6 +225,22 @@ pub enum Rejection {
         /// What is allowed.
         allowed: String,
     },
+    /// The group has not agreed to understand this yet.
+    #[error("{what} needs level {needed}; the group is at {present}")]
+    LevelTooLow {
+        /// What was asked for.
+        what: &'static str,
+        /// From which level on it is understood.
+        needed: u32,
+        /// The level of the group.
+        present: u32,
+    },
+    /// No cleaner of this name is registered.
+    #[error("cleaner {name} is unknown")]
+    UnknownCleaner {
+        /// Name given.
+        name: NodeName,
+    },
     /// The request id is older than [`crate::limits::REQUEST_AGE_MS_MAX`].
     #[error("the request of {issued} is too old to be told from a new one; log time is {now}")]
     RequestTooOld {
@@ -263,6 +279,8 @@ impl Rejection {
             Self::Limit { .. } => "LIMIT",
             Self::Invalid { .. } => "INVALID",
             Self::Level { .. } => "LEVEL",
+            Self::LevelTooLow { .. } => "LEVEL_TOO_LOW",
+            Self::UnknownCleaner { .. } => "UNKNOWN_CLEANER",
             Self::RequestTooOld { .. } => "REQUEST_TOO_OLD",
         }
     }

@@ -8,11 +8,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::apply::{ALREADY, Handled, Tx, Verdict};
+use crate::choices::{CHOICES, Choice};
 use crate::event::Event;
 use crate::ids::Text;
+use crate::level;
 use crate::limits;
 use crate::outcome::{Rejection, limit_len};
 use crate::policy::Policy;
+use crate::state::State;
 
 /// One setting in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,7 +203,8 @@ impl Policy {
         SETTINGS.iter().map(describe).collect()
     }
 
-    /// These settings with some values changed, all or none.
+    /// These settings with some values changed, all or none. Choices among them are only checked:
+    /// they are not part of the policy.
     ///
     /// # Errors
     /// [`Rejection::Invalid`] names the first setting that is unknown, out of range, or does not
@@ -208,9 +212,15 @@ impl Policy {
     pub fn with(&self, values: &BTreeMap<Text, Text>) -> Result<Self, Rejection> {
         let mut policy = self.clone();
         for (name, value) in values {
+            if let Some(choice) = Choice::of(name.as_str()) {
+                choice.check(value.as_str())?;
+                continue;
+            }
             let setting = SETTINGS.iter().find(|setting| setting.name == name.as_str());
             let unknown = || {
-                let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+                let numbers = SETTINGS.iter().map(|setting| setting.name);
+                let choices = CHOICES.into_iter().map(Choice::name);
+                let names: Vec<&str> = numbers.chain(choices).collect();
                 invalid(name.as_str(), value.as_str(), format!("known are {}", names.join(", ")))
             };
             setting.ok_or_else(unknown)?.set(&mut policy, value.as_str())?;
@@ -245,9 +255,27 @@ impl Policy {
 pub(crate) fn set_policy(tx: &mut Tx<'_>, values: &BTreeMap<Text, Text>) -> Handled {
     limit_len("settings in one command", values.len(), limits::SETTINGS_MAX)?;
     let policy = tx.state().policy().with(values)?;
-    if policy == *tx.state().policy() {
+    let choices = changed_choices(tx.state(), values);
+    if !choices.is_empty() {
+        level::need(tx.state(), "a choice of policy", level::CHOICES)?;
+    }
+    let changed = policy != *tx.state().policy();
+    if !changed && choices.is_empty() {
         return ALREADY;
     }
-    tx.emit(Event::PolicyChanged { policy });
+    if changed {
+        tx.emit(Event::PolicyChanged { policy });
+    }
+    for (setting, value) in choices {
+        tx.emit(Event::ChoiceChanged { setting, value });
+    }
     Ok(Verdict::Done)
+}
+
+/// Choices whose name is not the one that holds already, in name order.
+fn changed_choices(state: &State, values: &BTreeMap<Text, Text>) -> Vec<(Text, Text)> {
+    let new = |(setting, value): &(&Text, &Text)| {
+        Choice::of(setting.as_str()).is_some_and(|choice| state.choice(choice) != value.as_str())
+    };
+    values.iter().filter(new).map(|(setting, value)| (setting.clone(), value.clone())).collect()
 }

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::channel::{Channel, Dropped};
 use crate::codec::{self, CodecError, Kind};
 use crate::digest::{Digest, Sum, Table, Witness};
-use crate::epoch::Revision;
-use crate::ids::{ChannelName, NodeId, NodeName, RequestId};
+use crate::epoch::{Revision, Timestamp};
+use crate::ids::{ChannelName, NodeId, NodeName, RequestId, Text};
 use crate::invariants;
 use crate::level;
 use crate::limits;
 use crate::node::Node;
-use crate::state::{Remembered, Scalars, State, Tables};
+use crate::state::{Mark, Remembered, Scalars, State, Tables};
 
 /// Scalars and witness; the first section.
 pub const HEAD: u16 = 1;
@@ -34,6 +34,12 @@ pub const DROPS: u16 = 5;
 pub const REQUESTS: u16 = 6;
 /// Counts and digest; the last section.
 pub const FOOT: u16 = 7;
+/// Policies chosen, by setting.
+pub const CHOICES: u16 = 8;
+/// Cleaners by name.
+pub const CLEANERS: u16 = 9;
+/// When things happened of which only the time is remembered.
+pub const MARKS: u16 = 10;
 /// Sections with this bit may be skipped by a program that does not know them.
 pub const OPTIONAL: u16 = 0x8000;
 
@@ -86,6 +92,10 @@ pub fn write<E: From<DigestMismatch>>(state: &State, out: &mut Out<'_, E>) -> Re
         drops: table(out, DROPS, &mut sum, Table::Drops, state.drops())?,
         requests: table(out, REQUESTS, &mut sum, Table::Requests, state.requests())?,
     };
+    // Younger than the counts of the foot: what is missing here shows in the digest.
+    table(out, CHOICES, &mut sum, Table::Choices, state.choice_records())?;
+    table(out, CLEANERS, &mut sum, Table::Cleaners, state.cleaners())?;
+    table(out, MARKS, &mut sum, Table::Marks, state.mark_records())?;
     let (kept, recomputed) = (state.digest(), sum.with_scalars(state.scalars()));
     if kept != recomputed {
         return Err(DigestMismatch { kept, recomputed }.into());
@@ -124,12 +134,15 @@ fn table<E, T: Serialize>(
 pub struct Restore {
     head: Option<Head>,
     foot: Option<Foot>,
-    last_kind: u16,
+    last_kind: Option<u16>,
     nodes: Vec<(NodeId, Node)>,
     frozen: Vec<(NodeName, Revision)>,
     channels: Vec<(ChannelName, Channel)>,
     drops: Vec<(ChannelName, Dropped)>,
     requests: Vec<(RequestId, Remembered)>,
+    choices: Vec<(Text, Text)>,
+    cleaners: Vec<(NodeName, Revision)>,
+    marks: Vec<(Mark, Timestamp)>,
 }
 
 impl Restore {
@@ -148,17 +161,18 @@ impl Restore {
         if kind & OPTIONAL != 0 {
             return Ok(());
         }
-        if !(HEAD..=FOOT).contains(&kind) {
+        if !(HEAD..=MARKS).contains(&kind) {
             return Err(not_a_state(format!("section kind {kind} is not known")));
         }
-        let repeatable = (NODES..=REQUESTS).contains(&kind);
-        if kind < self.last_kind || (kind == self.last_kind && !repeatable) {
-            return Err(not_a_state(format!("section {kind} after section {}", self.last_kind)));
+        if let Some(last) = self.last_kind
+            && (place(kind) < place(last) || (kind == last && matches!(kind, HEAD | FOOT)))
+        {
+            return Err(not_a_state(format!("section {kind} after section {last}")));
         }
         if self.head.is_none() && kind != HEAD {
             return Err(not_a_state(format!("section {kind} before the head")));
         }
-        self.last_kind = kind;
+        self.last_kind = Some(kind);
         match kind {
             HEAD => self.head = Some(single(payload)?),
             NODES => records(payload, &mut self.nodes)?,
@@ -166,6 +180,9 @@ impl Restore {
             CHANNELS => records(payload, &mut self.channels)?,
             DROPS => records(payload, &mut self.drops)?,
             REQUESTS => records(payload, &mut self.requests)?,
+            CHOICES => records(payload, &mut self.choices)?,
+            CLEANERS => records(payload, &mut self.cleaners)?,
+            MARKS => records(payload, &mut self.marks)?,
             _ => self.foot = Some(single(payload)?),
         }
         Ok(())
@@ -201,6 +218,9 @@ impl Restore {
             channels: self.channels,
             drops: self.drops,
             requests: self.requests,
+            choices: self.choices,
+            cleaners: self.cleaners,
+            marks: self.marks,
         };
         let state = State::from_tables(scalars, witness, tables);
         if state.digest() != digest {
@@ -212,6 +232,11 @@ impl Restore {
             None => Ok(state),
         }
     }
+}
+
+/// Where a section stands: the foot is last, whatever its number.
+const fn place(kind: u16) -> u16 {
+    if kind == FOOT { u16::MAX } else { kind }
 }
 
 fn not_a_state(problem: alloc::string::String) -> CodecError {

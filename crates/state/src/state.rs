@@ -13,7 +13,7 @@ use imbl::OrdMap;
 use crate::channel::{Channel, Dropped, FormerOwner, Phase};
 use crate::digest::{Digest, Sum, Witness};
 use crate::epoch::{Revision, Term, Timestamp};
-use crate::ids::{ChannelName, CollectionId, MemberId, NodeId, NodeName, RequestId};
+use crate::ids::{ChannelName, CollectionId, MemberId, NodeId, NodeName, RequestId, Text};
 use crate::index::{Index, PhaseCounts};
 use crate::node::{Node, NodeRef, NodeStatus, Role};
 use crate::policy::Policy;
@@ -43,6 +43,15 @@ pub struct Remembered {
     pub revision: Revision,
 }
 
+/// Something of which only the time is remembered.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub(crate) enum Mark {
+    /// The last decision that moved a channel only to even out load.
+    Balanced,
+}
+
 /// Why a node may not get a channel (C4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotCandidate {
@@ -68,6 +77,9 @@ pub struct State {
     channels: OrdMap<ChannelName, Arc<Channel>>,
     drops: OrdMap<ChannelName, Arc<Dropped>>,
     requests: OrdMap<RequestId, Remembered>,
+    choices: OrdMap<Text, Text>,
+    cleaners: OrdMap<NodeName, Revision>,
+    marks: OrdMap<Mark, Timestamp>,
     index: Index,
     sum: Sum,
     witness: Witness,
@@ -123,6 +135,23 @@ impl State {
     #[must_use]
     pub const fn cold(&self) -> bool {
         self.scalars.first_placed.is_none()
+    }
+
+    /// Log time of the last move that was made only to even out load; none before level 2.
+    #[must_use]
+    pub fn balanced_at(&self) -> Option<Timestamp> {
+        self.marks.get(&Mark::Balanced).copied()
+    }
+
+    /// Revision at which this cleaner was registered, if it is.
+    #[must_use]
+    pub fn cleaner(&self, name: &NodeName) -> Option<Revision> {
+        self.cleaners.get(name).copied()
+    }
+
+    /// All registered cleaners, in name order, each with the revision that registered it.
+    pub fn cleaners(&self) -> impl Iterator<Item = (&NodeName, &Revision)> {
+        self.cleaners.iter()
     }
 
     /// Hash over everything decided so far.
@@ -345,6 +374,19 @@ impl State {
     /// Remembered requests, by id (ruling 12).
     pub fn requests(&self) -> impl Iterator<Item = (&RequestId, &Remembered)> {
         self.requests.iter()
+    }
+
+    /// The name set for a choice; none: its default holds.
+    pub(crate) fn chosen(&self, setting: &str) -> Option<&Text> {
+        self.choices.get(&Text::cut(setting))
+    }
+
+    pub(crate) fn choice_records(&self) -> impl Iterator<Item = (&Text, &Text)> {
+        self.choices.iter()
+    }
+
+    pub(crate) fn mark_records(&self) -> impl Iterator<Item = (&Mark, &Timestamp)> {
+        self.marks.iter()
     }
 
     pub(crate) fn node_records(&self) -> impl Iterator<Item = (&NodeId, &Arc<Node>)> {

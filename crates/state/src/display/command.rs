@@ -97,6 +97,8 @@ impl fmt::Display for Command {
             }
             Self::SetLevel { level } => write!(f, "SetLevel {level}"),
             Self::Tick => f.write_str("Tick"),
+            Self::RegisterCleaner { name } => write!(f, "RegisterCleaner {name}"),
+            Self::DeregisterCleaner { name } => write!(f, "DeregisterCleaner {name}"),
         }
     }
 }

@@ -39,6 +39,9 @@ impl Event {
             Self::LevelRaised { .. } => "LevelRaised",
             Self::RequestRemembered { .. } => "RequestRemembered",
             Self::CooldownCleared { .. } => "CooldownCleared",
+            Self::ChoiceChanged { .. } => "ChoiceChanged",
+            Self::CleanerRegistered { .. } => "CleanerRegistered",
+            Self::CleanerDeregistered { .. } => "CleanerDeregistered",
         }
     }
 
@@ -121,7 +124,11 @@ impl Event {
             Self::NodeWentDown { node, cause } => write!(f, "{node} {cause}"),
             Self::SessionSilenceChanged { node, silent_ms } => write!(f, "{node} {silent_ms} ms"),
             Self::SilenceReported { seq } => write!(f, "seq {seq}"),
-            Self::NodeFroze { name } | Self::NodeThawed { name } => write!(f, "{name}"),
+            Self::NodeFroze { name }
+            | Self::NodeThawed { name }
+            | Self::CleanerRegistered { name }
+            | Self::CleanerDeregistered { name } => write!(f, "{name}"),
+            Self::ChoiceChanged { setting, value } => write!(f, "{setting}={value}"),
             Self::PolicyChanged { policy } => {
                 let settings = policy.describe();
                 let changed = settings.iter().filter(|info| info.value != info.default);

@@ -5,13 +5,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Leader, Remembered, State};
+use super::{Leader, Mark, Remembered, State};
 use crate::channel::{
-    Channel, ChannelSpec, Committed, Dropped, FormerOwner, LastDone, Phase, PlacedBy, UnassignCause,
+    Channel, ChannelSpec, Committed, Dropped, FormerOwner, LastDone, Phase, PlacedBy, ReleaseCause,
+    UnassignCause,
 };
 use crate::epoch::{ChannelTerm, NodeEpoch, Op};
 use crate::event::Event;
 use crate::ids::{ChannelName, Text};
+use crate::level;
 use crate::limits;
 use crate::node::{Node, NodeRef, NodeStatus, Registration};
 
@@ -26,6 +28,9 @@ impl State {
             | Event::SilenceReported { .. }
             | Event::PolicyChanged { .. }
             | Event::LevelRaised { .. } => self.evolve_scalar(event),
+            Event::ChoiceChanged { setting, value } => self.put_choice(setting, value),
+            Event::CleanerRegistered { name } => self.put_cleaner(name),
+            Event::CleanerDeregistered { name } => self.take_cleaner(name),
             Event::NodeCameUp { .. }
             | Event::NodeBeganStopping { .. }
             | Event::NodeStoppedStopping { .. }
@@ -243,6 +248,9 @@ impl State {
     fn release_started(&mut self, event: &Event) {
         let Event::ReleaseStarted { channel, op, cause, planned, done } = event else { return };
         self.activity();
+        if *cause == ReleaseCause::Balance && self.level() >= level::BALANCED_MARK {
+            self.put_mark(Mark::Balanced);
+        }
         let now = self.now();
         self.change(channel, |channel| {
             let Some(owner) = channel.phase.owner() else { return };
@@ -252,7 +260,7 @@ impl State {
                 started_at: now,
                 cause: *cause,
                 planned: *planned,
-                dropping: *cause == crate::channel::ReleaseCause::Drop,
+                dropping: *cause == ReleaseCause::Drop,
             };
             channel.last_done = done.or(channel.last_done);
         });

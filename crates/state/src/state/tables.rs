@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Leader, Remembered, State};
+use super::{Leader, Mark, Remembered, State};
 use crate::channel::{Channel, Dropped};
 use crate::digest::{Sum, Table, Witness};
 use crate::epoch::{Revision, Term, Timestamp};
-use crate::ids::{ChannelName, MemberId, NodeId, NodeName, RequestId};
+use crate::ids::{ChannelName, MemberId, NodeId, NodeName, RequestId, Text};
 use crate::index::Index;
 use crate::level;
 use crate::node::Node;
@@ -40,6 +40,9 @@ pub(crate) struct Tables {
     pub(crate) channels: Vec<(ChannelName, Channel)>,
     pub(crate) drops: Vec<(ChannelName, Dropped)>,
     pub(crate) requests: Vec<(RequestId, Remembered)>,
+    pub(crate) choices: Vec<(Text, Text)>,
+    pub(crate) cleaners: Vec<(NodeName, Revision)>,
+    pub(crate) marks: Vec<(Mark, Timestamp)>,
 }
 
 impl State {
@@ -75,6 +78,9 @@ impl State {
             channels: shared(tables.channels),
             drops: shared(tables.drops),
             requests: tables.requests.into_iter().collect::<OrdMap<_, _>>(),
+            choices: tables.choices.into_iter().collect::<OrdMap<_, _>>(),
+            cleaners: tables.cleaners.into_iter().collect::<OrdMap<_, _>>(),
+            marks: tables.marks.into_iter().collect::<OrdMap<_, _>>(),
             index: Index::default(),
             sum: Sum::default(),
             #[cfg(test)]
@@ -105,6 +111,9 @@ impl State {
         self.channels.iter().for_each(|record| sum.add(Table::Channels, &record));
         self.drops.iter().for_each(|record| sum.add(Table::Drops, &record));
         self.requests.iter().for_each(|record| sum.add(Table::Requests, &record));
+        self.choices.iter().for_each(|record| sum.add(Table::Choices, &record));
+        self.cleaners.iter().for_each(|record| sum.add(Table::Cleaners, &record));
+        self.marks.iter().for_each(|record| sum.add(Table::Marks, &record));
         sum
     }
 
@@ -152,6 +161,35 @@ impl State {
         if let Some(revision) = self.frozen.remove(name) {
             self.sum.take(Table::Frozen, &(name, revision));
         }
+    }
+
+    pub(super) fn put_choice(&mut self, setting: &Text, value: &Text) {
+        if let Some(old) = self.choices.insert(setting.clone(), value.clone()) {
+            self.sum.take(Table::Choices, &(setting, old));
+        }
+        self.sum.add(Table::Choices, &(setting, value));
+    }
+
+    pub(super) fn put_cleaner(&mut self, name: &NodeName) {
+        self.take_cleaner(name);
+        let revision = self.revision();
+        self.sum.add(Table::Cleaners, &(name, revision));
+        self.cleaners.insert(name.clone(), revision);
+    }
+
+    pub(super) fn take_cleaner(&mut self, name: &NodeName) {
+        if let Some(revision) = self.cleaners.remove(name) {
+            self.sum.take(Table::Cleaners, &(name, revision));
+        }
+    }
+
+    /// Remembers that it happened now.
+    pub(super) fn put_mark(&mut self, mark: Mark) {
+        let now = self.now();
+        if let Some(old) = self.marks.insert(mark, now) {
+            self.sum.take(Table::Marks, &(mark, old));
+        }
+        self.sum.add(Table::Marks, &(mark, now));
     }
 
     pub(super) fn put_channel(&mut self, channel: Channel) {
@@ -226,6 +264,9 @@ impl State {
             channels: channels.map(|(name, c)| (name.clone(), Channel::clone(c))).collect(),
             drops: drops.map(|(name, d)| (name.clone(), Dropped::clone(d))).collect(),
             requests: self.requests.iter().map(|(key, value)| (*key, *value)).collect(),
+            choices: self.choices.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            cleaners: self.cleaners.iter().map(|(name, at)| (name.clone(), *at)).collect(),
+            marks: self.marks.iter().map(|(mark, at)| (*mark, *at)).collect(),
         }
     }
 }

@@ -145,7 +145,7 @@ fn sections_must_come_whole_and_in_order() {
         restore.section(*kind, bytes).unwrap();
         let unknown = resealed(Kind::Section, b"of a later program");
         restore.section(snapshot::OPTIONAL | 9, &unknown).unwrap();
-        restore.section(8, &unknown).unwrap_err();
+        restore.section(11, &unknown).unwrap_err();
     }
     assert!(restore.finish().is_ok());
 }

@@ -116,7 +116,7 @@ fn phase(state: &State, name: &ChannelName) -> String {
 }
 
 /// Every line of the table of acknowledgements, timeouts and leaving, and every fence.
-pub(crate) const OF_SENSIBLE: [&str; 60] = [
+pub(crate) const OF_SENSIBLE: [&str; 65] = [
     "ToWatch ok Watched",
     "ToWatch failed_stopped Buffered",
     "ToWatch failed ToRelease",
@@ -177,6 +177,11 @@ pub(crate) const OF_SENSIBLE: [&str; 60] = [
     "LEVEL",
     "REQUEST_TOO_OLD",
     "RequestRemembered",
+    "ChoiceChanged",
+    "CleanerRegistered",
+    "CleanerDeregistered",
+    "LEVEL_TOO_LOW",
+    "UNKNOWN_CLEANER",
 ];
 
 /// What hostile commands alone reach.

@@ -51,6 +51,7 @@ impl World {
             18 => intent(state, &mut dice),
             19 => commit(state, &mut dice),
             20 | 21 => clean(state, &mut dice),
+            22 if dice.once_in(4) => cleaner(&mut dice),
             22 => freeze(&mut dice),
             _ => settings(state, &mut dice),
         };
@@ -294,8 +295,17 @@ fn freeze(dice: &mut Dice) -> Command {
     if dice.once_in(3) { Command::Freeze { name } } else { Command::Thaw { name } }
 }
 
+fn cleaner(dice: &mut Dice) -> Command {
+    let name = worker(&format!("cleaner{}", dice.below(3)));
+    if dice.once_in(2) {
+        Command::RegisterCleaner { name }
+    } else {
+        Command::DeregisterCleaner { name }
+    }
+}
+
 fn settings(state: &State, dice: &mut Dice) -> Command {
-    let value = match dice.below(10) {
+    let value = match dice.below(13) {
         0 => ("balance_moves_max", "1"),
         1 => ("balance_moves_max", "8"),
         2 => ("ttl_ms", "5000"),
@@ -304,6 +314,9 @@ fn settings(state: &State, dice: &mut Dice) -> Command {
         5 => ("cooldown_base_ms", "1000"),
         6 => ("margin_ms", "999999"),
         7 => return Command::SetLevel { level: state.level() + 1 },
+        8 => ("channel_assign_policy", "average"),
+        9 => ("channel_assign_policy", "balanced"),
+        10 => ("channel_balance_policy", "upside_down"),
         _ => return Command::Tick,
     };
     let values = BTreeMap::from([(text(value.0), text(value.1))]);

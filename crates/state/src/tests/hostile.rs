@@ -98,7 +98,8 @@ fn command(dice: &mut Dice) -> Command {
             Command::CommitMeta { channel, claim: claim(dice), positions: vec![7; bytes] }
         }
         17 => Command::EffectDone { channel, former: claim(dice) },
-        18 | 19 => Command::Place(decision(dice)),
+        18 => Command::Place(decision(dice)),
+        19 => Command::RegisterCleaner { name: worker(&format!("k{}", dice.below(40))) },
         20 => Command::Freeze { name: worker(&format!("w{}", dice.below(9))) },
         21 => Command::Thaw { name: worker(&format!("w{}", dice.below(9))) },
         22 => settings(dice),

@@ -129,6 +129,8 @@ pub(crate) fn command(line: &str, defaults: &Defaults) -> Command {
         "SetLevel" => {
             Command::SetLevel { level: u32::try_from(words.number("")).unwrap_or_default() }
         }
+        "RegisterCleaner" => Command::RegisterCleaner { name: worker(words.next()) },
+        "DeregisterCleaner" => Command::DeregisterCleaner { name: worker(words.next()) },
         "Freeze" => Command::Freeze { name: worker(words.next()) },
         "Thaw" => Command::Thaw { name: worker(words.next()) },
         "SetPolicy" => {

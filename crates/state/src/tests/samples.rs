@@ -86,6 +86,8 @@ pub(super) fn commands() -> Vec<Command> {
         Command::SetPolicy { values: BTreeMap::from([(text("ttl_ms"), text("5000"))]) },
         Command::SetLevel { level: 2 },
         Command::Tick,
+        Command::RegisterCleaner { name: worker("cleaner") },
+        Command::DeregisterCleaner { name: worker("cleaner") },
     ])
 }
 
@@ -114,6 +116,8 @@ pub(super) const fn command_place(command: &Command) -> u8 {
         Command::SetPolicy { .. } => 19,
         Command::SetLevel { .. } => 20,
         Command::Tick => 21,
+        Command::RegisterCleaner { .. } => 22,
+        Command::DeregisterCleaner { .. } => 23,
     }
 }
 
@@ -130,7 +134,17 @@ pub(super) fn events() -> Vec<Event> {
         Event::RequestRemembered { request_id: RequestId([9; 16]), issued_at: Timestamp(1_000) },
         Event::CooldownCleared { channel: c(), node: NODE.node },
     ]);
+    events.extend(events_of_level_2());
     events
+}
+
+/// In a golden file of their own: the one of level 1 never changes.
+pub(super) fn events_of_level_2() -> Vec<Event> {
+    Vec::from([
+        Event::ChoiceChanged { setting: text("channel_balance_policy"), value: text("none") },
+        Event::CleanerRegistered { name: worker("cleaner") },
+        Event::CleanerDeregistered { name: worker("cleaner") },
+    ])
 }
 
 fn session_events() -> Vec<Event> {
@@ -220,5 +234,8 @@ pub(super) const fn event_place(event: &Event) -> u8 {
         Event::LevelRaised { .. } => 22,
         Event::RequestRemembered { .. } => 23,
         Event::CooldownCleared { .. } => 24,
+        Event::ChoiceChanged { .. } => 25,
+        Event::CleanerRegistered { .. } => 26,
+        Event::CleanerDeregistered { .. } => 27,
     }
 }

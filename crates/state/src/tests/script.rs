@@ -137,6 +137,11 @@ impl Run<'_> {
         for (name, dropped) in state.drops() {
             lines.push(format!("{name} {dropped}"));
         }
+        for (setting, value) in state.choice_records() {
+            lines.push(format!("{setting}={value}"));
+        }
+        lines.extend(state.cleaners().map(|(name, since)| format!("cleaner {name} {since}")));
+        lines.extend(state.balanced_at().map(|at| format!("balanced at {at}")));
         lines
     }
 }
@@ -198,7 +203,7 @@ fn first_difference(script: &str, found: &str) -> Option<String> {
 }
 
 /// Every command accepted, every event, every reason to reject a command or refuse a move.
-const MUST_SHOW: [&str; 73] = [
+const MUST_SHOW: [&str; 80] = [
     "LeaderStart accepted",
     "RegisterSession accepted",
     "SessionsObserved accepted",
@@ -220,6 +225,8 @@ const MUST_SHOW: [&str; 73] = [
     "Thaw accepted",
     "SetPolicy accepted",
     "SetLevel accepted",
+    "RegisterCleaner accepted",
+    "DeregisterCleaner accepted",
     "Tick no change",
     "LeaderStarted",
     "NodeCameUp",
@@ -246,6 +253,9 @@ const MUST_SHOW: [&str; 73] = [
     "LevelRaised",
     "RequestRemembered",
     "CooldownCleared",
+    "ChoiceChanged",
+    "CleanerRegistered",
+    "CleanerDeregistered",
     "STALE_TERM",
     "FUTURE_BASIS",
     "STALE_NODE",
@@ -265,6 +275,8 @@ const MUST_SHOW: [&str; 73] = [
     "INVALID",
     "LEVEL",
     "REQUEST_TOO_OLD",
+    "LEVEL_TOO_LOW",
+    "UNKNOWN_CLEANER",
     "AssignmentChanged",
     "NodeChanged",
     "Gone",

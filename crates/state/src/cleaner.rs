@@ -1,0 +1,40 @@
+//! Handlers of RegisterCleaner and DeregisterCleaner: who removes the traces of former owners.
+//! While at least one cleaner is registered, only EffectDone ends a clean-up (ruling 14); who
+//! tells the cleaners is the leader's duty.
+
+use alloc::format;
+use alloc::string::String;
+
+use crate::apply::{ALREADY, Handled, Tx, Verdict};
+use crate::event::Event;
+use crate::ids::{ChannelName, NodeId, NodeName};
+use crate::level;
+use crate::limits;
+use crate::outcome::{Rejection, limit_len};
+
+/// The name of the subscription under which a node consumed a channel: the one place that makes it
+/// (B-08).
+#[must_use]
+pub fn subscription_name(channel: &ChannelName, node: NodeId) -> String {
+    format!("quorate-{}-{channel}", node.0)
+}
+
+pub(crate) fn register(tx: &mut Tx<'_>, name: &NodeName) -> Handled {
+    level::need(tx.state(), "a cleaner", level::CLEANERS)?;
+    if tx.state().cleaner(name).is_some() {
+        return ALREADY;
+    }
+    let count = tx.state().cleaners().count().saturating_add(1);
+    limit_len("cleaners", count, limits::CLEANERS_MAX)?;
+    tx.emit(Event::CleanerRegistered { name: name.clone() });
+    Ok(Verdict::Done)
+}
+
+pub(crate) fn deregister(tx: &mut Tx<'_>, name: &NodeName) -> Handled {
+    level::need(tx.state(), "a cleaner", level::CLEANERS)?;
+    if tx.state().cleaner(name).is_none() {
+        return Err(Rejection::UnknownCleaner { name: name.clone() });
+    }
+    tx.emit(Event::CleanerDeregistered { name: name.clone() });
+    Ok(Verdict::Done)
+}
