@@ -185,13 +185,13 @@ fn records(state: &State) -> Vec<String> {
     )];
     lines.extend(
         state
-            .policy()
-            .describe()
+            .settings()
             .into_iter()
             .map(|setting| format!("setting {} = {}", setting.name, setting.value)),
     );
     lines.extend(state.nodes().map(|node| node_line(node)));
     lines.extend(state.frozen_names().map(|name| format!("frozen {name}")));
+    lines.extend(state.cleaners().map(|(name, since)| format!("cleaner {name} since {since}")));
     lines.extend(state.channels().map(|channel| channel_line(state, channel)));
     lines.extend(state.drops().map(|(name, dropped)| dropped_line(name.as_str(), dropped)));
     lines.extend(state.requests().map(|(id, remembered)| {

@@ -338,8 +338,7 @@ impl AdminService for Admin {
         let view = self.0.reads.view(request.read.as_ref()).await?;
         let settings = view
             .state
-            .policy()
-            .describe()
+            .settings()
             .into_iter()
             .map(|info| v1::Setting {
                 name: info.name.to_owned(),

@@ -164,6 +164,7 @@ fn code(rejection: &Rejection) -> Code {
         | Rejection::TermChanged { .. } => Code::Aborted,
         Rejection::UnknownChannel { .. }
         | Rejection::UnknownName { .. }
+        | Rejection::UnknownCleaner { .. }
         | Rejection::Dropped { .. } => Code::NotFound,
         Rejection::Conflict { .. } => Code::AlreadyExists,
         Rejection::Limit { .. } => Code::ResourceExhausted,
@@ -185,6 +186,10 @@ pub fn rejection(rejection: &Rejection) -> Status {
         }
         Rejection::Dropped { last_term, .. } => metadata.push(("term", last_term.0.to_string())),
         Rejection::TermChanged { current, .. } => metadata.push(("term", current.0.to_string())),
+        Rejection::LevelTooLow { needed, present, .. } => {
+            metadata.push(("needed_level", needed.to_string()));
+            metadata.push(("level", present.to_string()));
+        }
         Rejection::Invalid { field, value, allowed } => return bad_field(field, value, allowed),
         Rejection::Limit { what, value, max } => {
             metadata.push(("limit", (*what).to_owned()));
