@@ -123,7 +123,7 @@ pub enum Command {
         term: ChannelTerm,
         /// Which directive.
         op: Op,
-        /// As reported by the node; must differ from the last one.
+        /// As reported by the node; not above the last one is no progress and no change.
         progress: u64,
     },
     /// An owner records positions.

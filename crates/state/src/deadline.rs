@@ -90,7 +90,9 @@ pub(crate) fn extend(
     let channel = find(tx.state(), name)?;
     match channel.phase {
         Phase::ToWatch { op: present, progress, .. } if (channel.term, present) == (term, op) => {
-            if progress == reported {
+            // Less than was reported before is no progress either: a count that falls must not keep
+            // a watch alive.
+            if reported <= progress {
                 return ALREADY;
             }
         }

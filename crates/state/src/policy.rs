@@ -48,7 +48,7 @@ impl Default for Policy {
             watch_timeout_ms: 300_000,
             release_timeout_ms: 60_000,
             cooldown_base_ms: 1_000,
-            cooldown_max_ms: 60_000,
+            cooldown_max_ms: 5_000,
             settle_ms: 1_000,
             balance_moves_max: 8,
             min_move_interval_ms: 300_000,

@@ -1,5 +1,5 @@
-//! A state built by commands, with short names: nodes `n1`.., channels by their text.
-//! Used by every test of this crate.
+//! A state built by commands, with short names: nodes `n1`.., channels by their text. Every command
+//! is held to what must always be true (see `apply`). Used by every test of this crate.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use state::channel::{AckResult, ChannelSpec, Phase, PhaseKind};
 use state::command::{Command, NodeAck, Request};
 use state::decision::{Action, Basis, Cause, Decision, Guard, Move};
-use state::epoch::{Term, Timestamp};
+use state::epoch::{ChannelTerm, Term, Timestamp};
+use state::event::Event;
 use state::ids::{
     Address, ChannelName, CollectionId, Incarnation, MemberId, NodeId, NodeName, Text,
 };
@@ -26,11 +27,27 @@ const ALL: Budget = Budget { moves_max: 10_000 };
 pub(super) struct Fixture {
     pub(super) state: State,
     pub(super) now: Timestamp,
+    pub(super) term: Term,
+    /// Everything applied so far, with its stamp.
+    pub(super) log: Vec<(Context, Request)>,
     incarnations: u32,
+    /// The last term of each name, also of removed channels.
+    terms: BTreeMap<ChannelName, ChannelTerm>,
 }
 
 pub(super) fn name(text: &str) -> ChannelName {
     ChannelName::new(text).unwrap()
+}
+
+/// A channel of a physical channel of its own.
+pub(super) fn spec(channel: &str) -> ChannelSpec {
+    ChannelSpec {
+        name: name(channel),
+        collection: CollectionId(1),
+        pchannel: text(&format!("p-{channel}")),
+        positions: vec![],
+        schema_ref: text(""),
+    }
 }
 
 fn text(text: &str) -> Text {
@@ -40,19 +57,56 @@ fn text(text: &str) -> Text {
 impl Fixture {
     /// A led group without settle window.
     pub(super) fn new() -> Self {
-        let mut fixture = Self { state: State::new(0), now: Timestamp(1_000), incarnations: 0 };
+        let mut fixture = Self {
+            state: State::new(0),
+            now: Timestamp(1_000),
+            term: TERM,
+            log: Vec::new(),
+            incarnations: 0,
+            terms: BTreeMap::new(),
+        };
         fixture.accept(Command::LeaderStart { term: TERM, member: MemberId(1) });
         fixture.policy("settle_ms", "0");
         fixture
     }
 
+    /// Applies a command, and demands what holds for every one: no invariant is broken, the clock
+    /// stands or goes on, terms of a name only rise, what is not accepted changes nothing but the
+    /// clock, and the same command a second time changes nothing at all.
     pub(super) fn apply(&mut self, command: Command) -> Outcome {
-        let context = Context { term: TERM, now: self.now };
+        let context = Context { term: self.term, now: self.now };
         let request = Request { actor: text("test"), retry: None, command };
+        let mut before = self.state.clone();
+        before
+            .apply(&context, &Request { actor: text("test"), retry: None, command: Command::Tick });
         let outcome = self.state.apply(&context, &request);
+        assert!(self.state.now() >= before.now(), "I-11");
         let violations = state::check(&self.state);
         assert!(violations.is_empty(), "{violations:?}");
+        match &outcome {
+            Outcome::Accepted(receipt) => {
+                receipt.record.events.iter().for_each(|event| self.terms_rise(event));
+            }
+            _ => assert_same(&before, &self.state, &request.command),
+        }
+        let mut again = self.state.clone();
+        let repeated = again.apply(&context, &request);
+        assert!(!matches!(repeated, Outcome::Accepted(_)), "{} twice", request.command);
+        assert_same(&self.state, &again, &request.command);
+        self.log.push((context, request));
         outcome
+    }
+
+    /// I-4 over the life of a name.
+    fn terms_rise(&mut self, event: &Event) {
+        let (channel, term) = match event {
+            Event::ChannelAdded { spec, term, .. } => (&spec.name, *term),
+            Event::ChannelPlaced { channel, term, .. }
+            | Event::ChannelUnassigned { channel, term, .. } => (channel, *term),
+            _ => return,
+        };
+        let last = self.terms.insert(channel.clone(), term);
+        assert!(last.is_none_or(|last| last < term), "{channel} {term} after {last:?}");
     }
 
     pub(super) fn accept(&mut self, command: Command) {
@@ -89,13 +143,8 @@ impl Fixture {
     }
 
     pub(super) fn announce(&mut self, channels: &[&str], pchannel: impl Fn(&str) -> String) {
-        let spec = |channel: &&str| ChannelSpec {
-            name: name(channel),
-            collection: CollectionId(1),
-            pchannel: text(&pchannel(channel)),
-            positions: vec![],
-            schema_ref: text(""),
-        };
+        let spec =
+            |channel: &&str| ChannelSpec { pchannel: text(&pchannel(channel)), ..spec(channel) };
         self.accept(Command::WatchChannels(channels.iter().map(spec).collect()));
     }
 
@@ -111,7 +160,7 @@ impl Fixture {
         let guard = Guard { term, phase: PhaseKind::Buffered };
         let action = Action::Assign { to };
         let chosen = Move { channel: name(channel), guard, action, cause: Cause::Unassigned };
-        let basis = Basis { term: TERM, revision: self.state.revision() };
+        let basis = Basis { term: self.term, revision: self.state.revision() };
         self.accept(Command::Place(Decision { basis, moves: vec![chosen], atomic: false }));
     }
 
@@ -147,11 +196,11 @@ impl Fixture {
     }
 
     pub(super) fn plan(&self) -> Plan {
-        plan(&View { state: &self.state, term: TERM, now: self.now }, &ALL)
+        plan(&View { state: &self.state, term: self.term, now: self.now }, &ALL)
     }
 
     pub(super) fn plan_at_most(&self, moves_max: usize) -> Plan {
-        let view = View { state: &self.state, term: TERM, now: self.now };
+        let view = View { state: &self.state, term: self.term, now: self.now };
         plan(&view, &Budget { moves_max })
     }
 
@@ -188,6 +237,11 @@ impl Fixture {
         let counts = self.state.counts_of(node);
         counts.to_watch + counts.watched
     }
+}
+
+fn assert_same(before: &State, after: &State, command: &Command) {
+    assert_eq!(before.digest(), after.digest(), "{command}");
+    assert_eq!(before.witness(), after.witness(), "{command}");
 }
 
 pub(super) fn show(plan: &Plan) -> String {

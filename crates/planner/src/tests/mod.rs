@@ -6,3 +6,4 @@ mod fixture;
 mod large;
 mod props;
 mod rules;
+mod scenarios;
