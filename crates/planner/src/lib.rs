@@ -1,18 +1,19 @@
 //! Quorate's planner: a pure function from a state to a decision, run by the leader outside the
-//! log. Stages in order: [`repair`] (channels without an owner), [`drain`] (nodes to be emptied).
-//! A stage that evens out load comes after them, in a file of its own; it shares `moves` and
-//! `room`.
+//! log. Stages in order: [`repair`] (channels without an owner), [`drain`] (nodes to be emptied),
+//! [`balance`] (counts are evened out).
 #![no_std]
 #![warn(missing_docs)]
 #![warn(clippy::expect_used, clippy::float_arithmetic, clippy::indexing_slicing)]
 
 extern crate alloc;
 
+mod balance;
 mod deal;
 mod drain;
 mod explain;
 mod level;
 mod pchannel;
+mod quiet;
 mod repair;
 mod report;
 mod targets;
@@ -28,6 +29,7 @@ use state::ids::NodeId;
 use state::limits;
 
 pub use crate::explain::{Considered, Explanation, Standing, Wait, WaitFor, explain};
+pub use crate::quiet::balance_due;
 pub use crate::report::{Choice, Report, Stage, Waiting, Why};
 pub use crate::targets::Constraint;
 pub use crate::view::{Budget, Plan, View};
@@ -46,6 +48,9 @@ pub fn plan(view: &View<'_>, budget: &Budget) -> Plan {
     let mut moves = repair::repair(view, &mut targets, moves_max, &mut report);
     let room = moves_max.saturating_sub(moves.len());
     moves.extend(drain::drain(view, &mut targets, room, &mut report));
+    let room = drain::room(view).min(moves_max);
+    let evened = balance::balance(view, &mut targets, room, moves.len(), &mut report);
+    moves.extend(evened);
     moves.sort_by(|a, b| (rank(a), &a.channel).cmp(&(rank(b), &b.channel)));
     let basis = Basis { term: view.term, revision: view.state.revision() };
     let decision = (!moves.is_empty()).then_some(Decision { basis, moves, atomic: false });

@@ -21,6 +21,8 @@ pub enum Stage {
     Repair,
     /// Nodes to be emptied.
     Drain,
+    /// Load is evened out.
+    Balance,
 }
 
 /// Why something was not chosen.
@@ -52,6 +54,25 @@ pub enum Why {
         /// `balance_moves_max`.
         max: u32,
     },
+    /// Evening out load is switched off.
+    BalanceOff,
+    /// Load is evened out only while no operation is running.
+    Busy {
+        /// Channels that are being watched or released.
+        channels: u32,
+    },
+    /// Load is evened out only after nothing has changed for a while.
+    Quiet {
+        /// It may be then.
+        until: Timestamp,
+    },
+    /// Each channel that could be moved was moved not long ago.
+    MovedLately {
+        /// The first of them may be moved again.
+        until: Timestamp,
+    },
+    /// No channel of the fullest nodes may go to the emptiest.
+    NoBetterNode,
 }
 
 /// A channel that gets a node.
@@ -107,12 +128,18 @@ impl Why {
     #[must_use]
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Settling { until } | Self::CoolingDown { until } => Some(*until),
+            Self::Settling { until }
+            | Self::CoolingDown { until }
+            | Self::Quiet { until }
+            | Self::MovedLately { until } => Some(*until),
             Self::NoNode
             | Self::FormerOwners
             | Self::Deferred { .. }
             | Self::NoTarget
-            | Self::MovesInFlight { .. } => None,
+            | Self::MovesInFlight { .. }
+            | Self::BalanceOff
+            | Self::Busy { .. }
+            | Self::NoBetterNode => None,
         }
     }
 
@@ -130,6 +157,15 @@ impl Why {
             Self::MovesInFlight { .. } => {
                 "a channel on the move arrives, or balance_moves_max is raised"
             }
+            Self::BalanceOff => {
+                "auto_balance is set to true and channel_balance_policy is not none"
+            }
+            Self::Busy { .. } => "the running operations end",
+            Self::Quiet { .. } => "nothing changes until then, or balance_silent_ms is lowered",
+            Self::MovedLately { .. } => {
+                "the first of them has rested, or min_move_interval_ms is lowered"
+            }
+            Self::NoBetterNode => "a cool-down ends, or another data node registers",
         }
     }
 }
@@ -187,6 +223,7 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::Repair => "repair",
             Self::Drain => "drain",
+            Self::Balance => "balance",
         })
     }
 }
@@ -201,6 +238,15 @@ impl fmt::Display for Why {
             Self::Deferred { moves_max } => write!(f, "the decision is full at {moves_max} moves"),
             Self::NoTarget => f.write_str("no other data node can take its channels"),
             Self::MovesInFlight { max } => write!(f, "at most {max} channels move at a time"),
+            Self::BalanceOff => f.write_str("load is not evened out"),
+            Self::Busy { channels } => {
+                write!(f, "operations are running on {channels} channels")
+            }
+            Self::Quiet { until } => write!(f, "something changed lately; quiet until {until}"),
+            Self::MovedLately { until } => {
+                write!(f, "every channel that could go was moved lately, until {until}")
+            }
+            Self::NoBetterNode => f.write_str("no channel may go to an emptier node"),
         }
     }
 }

@@ -120,6 +120,11 @@ impl Targets {
         self.list.get(at).map_or(0, |target| target.count)
     }
 
+    /// Channels of all candidates.
+    pub(crate) fn total(&self) -> u64 {
+        self.list.iter().map(|target| u64::from(target.count)).sum()
+    }
+
     pub(crate) fn all(&self) -> &[Target] {
         &self.list
     }

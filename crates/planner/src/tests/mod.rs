@@ -1,6 +1,7 @@
 //! Tests of the planner: tables for each rule, properties over histories, explanations.
 //! `fixture` builds states through `State::apply` only, as the group does.
 
+mod balance;
 mod explain;
 mod fixture;
 mod large;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use planner::{Budget, Plan, Report, View};
+use planner::{Budget, Plan, Report, View, balance_due};
 use state::State;
 use state::command::Command;
 use state::epoch::{Revision, Timestamp};
@@ -22,6 +22,8 @@ use crate::limits;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 /// Without anything to wake for, look again after this long; a change of the state wakes earlier.
 const REST: Duration = Duration::from_secs(3_600);
+/// While nothing else is to be done, a changed state is looked at for uneven load this often.
+const BALANCE_LOOK_MS: u64 = 100;
 
 /// What the planner last said.
 #[derive(Debug, Default)]
@@ -52,23 +54,46 @@ pub struct Totals {
     pub lag_revisions: AtomicU64,
 }
 
-/// Whether the planner could have anything to do: cheap, asked at every change.
+/// Whether the planner could have anything urgent to do: cheap, asked at every change.
 fn has_work(state: &State) -> bool {
     state.buffered().next().is_some()
         || state.frozen_names().next().is_some()
         || state.nodes().any(|node| node.status == NodeStatus::Stopping)
 }
 
+/// The last plan that was made.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    revision: Revision,
+    at: Timestamp,
+    wake_at: Option<Timestamp>,
+}
+
+/// When to look whether load should be evened out: once it is due, then when the state or the time
+/// of the last plan says so. A steady stream of commits does not make it plan each time.
+fn balance_look(state: &State, looked: Option<Look>) -> Option<Timestamp> {
+    let due = balance_due(state)?;
+    match looked {
+        Some(look) if look.revision == state.revision() => look.wake_at,
+        Some(look) => Some(due.max(look.at.plus_ms(BALANCE_LOOK_MS))),
+        None => Some(due),
+    }
+}
+
 /// The duty: plans on every change that leaves work, proposes, waits for the outcome.
 pub async fn run(parts: Parts, reign: Arc<Reign>) {
     let mut views = parts.views.subscribe();
     let mut backoff = BACKOFF.0;
+    let mut looked = None;
     loop {
         let state = Arc::clone(&views.borrow_and_update().state);
-        let mut wake_at: Option<Timestamp> = None;
-        if has_work(&state) {
+        let balance_at = balance_look(&state, looked);
+        let now = parts.clock.stamp();
+        let mut wake_at = balance_at.filter(|at| *at > now);
+        if has_work(&state) || balance_at.is_some_and(|at| at <= now) {
             let Some(plan) = plan(&parts, &reign, &state).await else { return };
-            wake_at = plan.wake_at;
+            looked = Some(Look { revision: state.revision(), at: now, wake_at: plan.wake_at });
+            wake_at = plan.wake_at.into_iter().chain(wake_at).min();
             *lock(&reign.planning.report) = Some((state.revision(), Arc::new(plan.report)));
             if let Some(decision) = plan.decision {
                 let taken = propose(&parts, &state, Command::Place(decision)).await;
