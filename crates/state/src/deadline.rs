@@ -12,6 +12,7 @@ use crate::command::Command;
 use crate::epoch::{ChannelTerm, Op, Timestamp};
 use crate::event::Event;
 use crate::ids::{ChannelName, Text};
+use crate::level;
 use crate::outcome::Rejection;
 use crate::policy::Policy;
 use crate::release;
@@ -92,7 +93,8 @@ pub(crate) fn extend(
         Phase::ToWatch { op: present, progress, .. } if (channel.term, present) == (term, op) => {
             // Less than was reported before is no progress either: a count that falls must not keep
             // a watch alive.
-            if reported <= progress {
+            let falls = reported < progress && tx.state().level() >= level::RISING_PROGRESS;
+            if reported == progress || falls {
                 return ALREADY;
             }
         }

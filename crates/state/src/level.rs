@@ -17,6 +17,10 @@ pub const CHOICES: u32 = 2;
 pub const CLEANERS: u32 = 2;
 /// From here on the state remembers when load was last evened out.
 pub(crate) const BALANCED_MARK: u32 = 2;
+/// From here on only a higher progress moves the deadline of a watch.
+pub(crate) const RISING_PROGRESS: u32 = 2;
+/// From here on the longest cool-down is shorter, unless an operator had changed it.
+pub(crate) const SHORT_COOLDOWN: u32 = 2;
 
 /// The highest level this program knows; tests know one more, to have something to raise to.
 pub const KNOWN: u32 = if cfg!(test) { 3 } else { 2 };

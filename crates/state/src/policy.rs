@@ -38,6 +38,24 @@ pub struct Policy {
     pub balance_interval_ms: u64,
 }
 
+/// Longest cool-down of a group at level 1, unless an operator changed it.
+const COOLDOWN_MAX_MS_OF_LEVEL_1: u64 = 60_000;
+
+impl Policy {
+    /// The settings of a new group before its first level is raised.
+    pub(crate) fn of_level_1() -> Self {
+        Self { cooldown_max_ms: COOLDOWN_MAX_MS_OF_LEVEL_1, ..Self::default() }
+    }
+
+    /// With all candidates cooling down a channel waits for the first of them: a minute was long
+    /// after the reason had gone.
+    pub(crate) fn shorten_cooldown(&mut self) {
+        if self.cooldown_max_ms == COOLDOWN_MAX_MS_OF_LEVEL_1 {
+            self.cooldown_max_ms = Self::default().cooldown_max_ms.max(self.cooldown_base_ms);
+        }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {

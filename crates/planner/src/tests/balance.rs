@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use proptest::prelude::*;
 use state::channel::AckResult;
-use state::command::Command;
 use state::node::Role;
 
 use super::fixture::{Fixture, show};
@@ -121,7 +120,6 @@ fn what_was_moved_lately_rests() {
 #[test]
 fn rounds_keep_their_distance() {
     let mut fixture = quiet(&[6, 0]);
-    fixture.accept(Command::SetLevel { level: 2 });
     fixture.policy("balance_moves_max", "1");
     fixture.policy("balance_silent_ms", "0");
     let first = fixture.plan();

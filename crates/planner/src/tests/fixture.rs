@@ -17,7 +17,7 @@ use state::ids::{
 };
 use state::node::{NodeRef, Registration, Role};
 use state::outcome::{Outcome, RefusedMove};
-use state::{Context, State};
+use state::{Context, State, level};
 
 use crate::{Budget, Plan, View, plan};
 
@@ -55,7 +55,7 @@ fn text(text: &str) -> Text {
 }
 
 impl Fixture {
-    /// A led group without settle window.
+    /// A led group of the newest level without settle window.
     pub(super) fn new() -> Self {
         let mut fixture = Self {
             state: State::new(0),
@@ -66,6 +66,7 @@ impl Fixture {
             terms: BTreeMap::new(),
         };
         fixture.accept(Command::LeaderStart { term: TERM, member: MemberId(1) });
+        fixture.accept(Command::SetLevel { level: level::KNOWN });
         fixture.policy("settle_ms", "0");
         fixture
     }

@@ -59,7 +59,12 @@ impl State {
             }
             Event::SilenceReported { seq } => scalars.leader.observed_seq = *seq,
             Event::PolicyChanged { policy } => scalars.policy = policy.clone(),
-            Event::LevelRaised { level } => scalars.level = *level,
+            Event::LevelRaised { level } => {
+                if scalars.level < level::SHORT_COOLDOWN && *level >= level::SHORT_COOLDOWN {
+                    scalars.policy.shorten_cooldown();
+                }
+                scalars.level = *level;
+            }
             _ => {}
         }
     }

@@ -59,7 +59,7 @@ impl State {
                 started_at: Timestamp::default(),
                 observed_seq: 0,
             },
-            policy: Policy::default(),
+            policy: Policy::of_level_1(),
             next_node: 1,
             last_activity: Timestamp::default(),
             first_registered: None,

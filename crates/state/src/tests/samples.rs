@@ -129,7 +129,7 @@ pub(super) fn events() -> Vec<Event> {
     events.extend([
         Event::FormerOwnerCleared { channel: c(), former: FORMER },
         Event::MetaCommitted { channel: c(), term: TERM, positions: Vec::from([1, 2]) },
-        Event::PolicyChanged { policy: Policy { cooldown_max_ms: 60_000, ..Policy::default() } },
+        Event::PolicyChanged { policy: Policy::of_level_1() },
         Event::LevelRaised { level: 2 },
         Event::RequestRemembered { request_id: RequestId([9; 16]), issued_at: Timestamp(1_000) },
         Event::CooldownCleared { channel: c(), node: NODE.node },
