@@ -1,5 +1,5 @@
-//! Stage 3: counts are evened out by moving watched channels, each with its next owner, once nothing
-//! has changed for a while (12.4). When that is, is in `quiet`. Called by `plan`.
+//! Stage 3: counts are evened out by moving watched channels, each with its next owner, once
+//! nothing has changed for a while (12.4). When that is, is in `quiet`. Called by `plan`.
 
 use alloc::vec::Vec;
 

@@ -11,6 +11,7 @@ mod balance;
 mod deal;
 mod drain;
 mod explain;
+mod forecast;
 mod level;
 mod pchannel;
 mod quiet;
@@ -29,6 +30,7 @@ use state::ids::NodeId;
 use state::limits;
 
 pub use crate::explain::{Considered, Explanation, Standing, Wait, WaitFor, explain};
+pub use crate::forecast::{Emptying, Forecast, Stay, Step, emptying, forecast_drain};
 pub use crate::quiet::balance_due;
 pub use crate::report::{Choice, Report, Stage, Waiting, Why};
 pub use crate::targets::Constraint;

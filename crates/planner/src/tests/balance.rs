@@ -147,8 +147,9 @@ proptest! {
         let mut sorted = counts.clone();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         let needed: usize = sorted.iter().map(|count| {
-            let keep = if *count > average && above > 0 { above -= 1; average + 1 } else { average };
-            count.saturating_sub(keep)
+            let more = usize::from(*count > average && above > 0);
+            above -= more;
+            count.saturating_sub(average + more)
         }).sum();
         let moved = settle(&mut fixture);
         prop_assert_eq!(moved, needed);

@@ -4,6 +4,7 @@
 mod balance;
 mod explain;
 mod fixture;
+mod forecast;
 mod large;
 mod props;
 mod rules;
