@@ -14,6 +14,7 @@ mod explain;
 mod forecast;
 mod level;
 mod pchannel;
+pub mod policy;
 mod quiet;
 mod repair;
 mod report;

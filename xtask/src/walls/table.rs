@@ -25,7 +25,7 @@ const OURS: [(&str, Option<&[&str]>); 9] = [
 /// Everything else that the deterministic crates may name.
 const ALLOWED: [(&str, &[&str]); 3] = [
     ("state", &["bincode", "blake3", "imbl", "serde", "thiserror"]),
-    ("planner", &[]),
+    ("planner", &["crc32fast"]),
     ("proto", &["bytes", "prost", "tonic", "tonic-prost"]),
 ];
 
