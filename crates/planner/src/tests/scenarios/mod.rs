@@ -2,9 +2,13 @@
 //! after its scenario; docs/scenarios.md says where every one is. Here: what they share, in the
 //! words of the scenarios.
 
+mod balance;
 mod drop;
+mod effect;
+mod late;
 mod life;
 mod nodes;
+mod table;
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
