@@ -3,6 +3,7 @@
 
 mod api;
 mod cluster;
+mod drains;
 mod history;
 mod process;
 mod python;

@@ -7,6 +7,7 @@ mod channel;
 mod completions;
 mod config;
 mod dev;
+mod drain;
 mod events;
 mod exit;
 mod explain;

@@ -3,12 +3,13 @@
 use clap::Subcommand;
 use client::Operator;
 use client::proto::{
-    DescribeNodeRequest, DrainNodeRequest, FreezeNodeRequest, ListNodesRequest, RevokeNodeRequest,
-    ThawNodeRequest, UndrainNodeRequest,
+    DescribeNodeRequest, FreezeNodeRequest, ListNodesRequest, RevokeNodeRequest, ThawNodeRequest,
+    UndrainNodeRequest,
 };
 use serde::Serialize;
 
 use crate::args::Global;
+use crate::drain;
 use crate::exit::Failure;
 use crate::operator::{connect, node_ref, show_receipt};
 use crate::output::{Output, pairs, table};
@@ -30,6 +31,12 @@ pub(crate) enum Node {
     Drain {
         /// Node id, or name of the worker.
         node: String,
+        /// Only show where each channel would go, and what would stay and why.
+        #[arg(long, conflicts_with = "wait")]
+        forecast: bool,
+        /// Return when the node is empty, or fail with exit code 5 after this long.
+        #[arg(long, value_name = "DURATION", value_parser = crate::args::duration)]
+        wait: Option<std::time::Duration>,
     },
     /// Take a drain back.
     Undrain {
@@ -59,9 +66,8 @@ pub(crate) async fn run(command: Node, global: &Global, output: &Output) -> Resu
     let receipt = match command {
         Node::List => return list(&operator, global, output).await,
         Node::Describe { node } => return describe(&operator, &node, global, output).await,
-        Node::Drain { node } => {
-            let request = DrainNodeRequest { node: Some(node_ref(&node)), write: None };
-            operator.drain_node(request).await?.receipt
+        Node::Drain { node, forecast, wait } => {
+            return drain::run(&operator, &node, forecast, wait, global, output).await;
         }
         Node::Undrain { node } => {
             let request = UndrainNodeRequest { node: Some(node_ref(&node)), write: None };
@@ -142,6 +148,7 @@ fn status(node: &shape::Node) -> String {
 #[derive(Serialize)]
 struct Described {
     node: shape::Node,
+    drain: Option<drain::Drain>,
     directives: Vec<Directive>,
 }
 
@@ -175,6 +182,7 @@ async fn describe(
     };
     let described = Described {
         node: answer.node.unwrap_or_default().into(),
+        drain: answer.drain.map(drain::Drain::from),
         directives: answer.directives.into_iter().map(directive).collect(),
     };
     output.show(&described, |described| {
@@ -203,6 +211,8 @@ async fn describe(
                 directive.collection.to_string(),
             ]);
         }
-        format!("{facts}\n\n{table}")
+        let drain = described.drain.as_ref().map(drain::Drain::text);
+        let drain = drain.map_or_else(String::new, |drain| format!("{drain}\n\n"));
+        format!("{facts}\n\n{drain}{table}")
     })
 }

@@ -13,6 +13,8 @@ reads! { NodeServiceClient:
     list_nodes(ListNodesRequest) -> ListNodesResponse;
     /// One worker node and what it is told to do.
     describe_node(DescribeNodeRequest) -> DescribeNodeResponse;
+    /// What draining a node would do.
+    forecast_drain(ForecastDrainRequest) -> ForecastDrainResponse;
 }
 
 writes! { NodeServiceClient:

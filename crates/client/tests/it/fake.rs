@@ -302,6 +302,7 @@ impl NodeService for Service {
     answers! {
         read list_nodes(ListNodesRequest) -> ListNodesResponse from read;
         read describe_node(DescribeNodeRequest) -> DescribeNodeResponse from read;
+        read forecast_drain(ForecastDrainRequest) -> ForecastDrainResponse from read;
         write drain_node(DrainNodeRequest) -> DrainNodeResponse from write;
         write undrain_node(UndrainNodeRequest) -> UndrainNodeResponse from write;
         write freeze_node(FreezeNodeRequest) -> FreezeNodeResponse from write;

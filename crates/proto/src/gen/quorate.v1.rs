@@ -1541,6 +1541,86 @@ pub struct DescribeNodeResponse {
     pub node: ::core::option::Option<Node>,
     #[prost(message, repeated, tag = "3")]
     pub directives: ::prost::alloc::vec::Vec<Directive>,
+    /// Set while the node is being emptied.
+    #[prost(message, optional, tag = "4")]
+    pub drain: ::core::option::Option<Drain>,
+}
+/// How far the emptying of a node is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Drain {
+    /// Nothing is left on it.
+    #[prost(bool, tag = "1")]
+    pub drained: bool,
+    /// Channels that still have to be released.
+    #[prost(uint32, tag = "2")]
+    pub watched: u32,
+    /// Channels it was told to watch before; they follow.
+    #[prost(uint32, tag = "3")]
+    pub to_watch: u32,
+    /// Channels it is releasing.
+    #[prost(uint32, tag = "4")]
+    pub to_release: u32,
+    /// Log time of the drain or freeze; 0: before the history that is kept.
+    #[prost(uint64, tag = "5")]
+    pub since_ms: u64,
+    /// Why nothing is being released now; empty: it is, or nothing is left.
+    #[prost(string, tag = "6")]
+    pub waiting_for: ::prost::alloc::string::String,
+    /// When that ends by itself; 0: not by time.
+    #[prost(uint64, tag = "7")]
+    pub waiting_until_ms: u64,
+    /// What would end it.
+    #[prost(string, tag = "8")]
+    pub unblocked_by: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForecastDrainRequest {
+    #[prost(message, optional, tag = "1")]
+    pub read: ::core::option::Option<ReadOptions>,
+    #[prost(message, optional, tag = "2")]
+    pub node: ::core::option::Option<NodeRef>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ForecastDrainResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<ReadHeader>,
+    /// Channels that leave, in order; at most 10,000.
+    #[prost(message, repeated, tag = "2")]
+    pub moves: ::prost::alloc::vec::Vec<ForecastMove>,
+    /// Channels that stay as things are, by name; at most 10,000.
+    #[prost(message, repeated, tag = "3")]
+    pub stays: ::prost::alloc::vec::Vec<ForecastStay>,
+    /// Releases that follow one another.
+    #[prost(uint32, tag = "4")]
+    pub rounds: u32,
+    /// Channels released at a time: the setting balance_moves_max.
+    #[prost(uint32, tag = "5")]
+    pub moves_at_a_time: u32,
+    /// Without an acknowledgement, each round takes this long at most.
+    #[prost(uint64, tag = "6")]
+    pub round_timeout_ms: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForecastMove {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub node_id: u64,
+    #[prost(string, tag = "3")]
+    pub node_name: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "4")]
+    pub round: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForecastStay {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub waiting_for: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub waiting_until_ms: u64,
+    #[prost(string, tag = "4")]
+    pub unblocked_by: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainNodeRequest {
@@ -1881,6 +1961,22 @@ pub mod node_service_client {
             req.extensions_mut().insert(GrpcMethod::new("quorate.v1.NodeService", "DrainNode"));
             self.inner.unary(req, path, codec).await
         }
+        /// What draining the node would do now, if every node answered and nothing else happened.
+        pub async fn forecast_drain(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForecastDrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::ForecastDrainResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path =
+                http::uri::PathAndQuery::from_static("/quorate.v1.NodeService/ForecastDrain");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quorate.v1.NodeService", "ForecastDrain"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn undrain_node(
             &mut self,
             request: impl tonic::IntoRequest<super::UndrainNodeRequest>,
@@ -1976,6 +2072,11 @@ pub mod node_service_server {
             &self,
             request: tonic::Request<super::DrainNodeRequest>,
         ) -> std::result::Result<tonic::Response<super::DrainNodeResponse>, tonic::Status>;
+        /// What draining the node would do now, if every node answered and nothing else happened.
+        async fn forecast_drain(
+            &self,
+            request: tonic::Request<super::ForecastDrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::ForecastDrainResponse>, tonic::Status>;
         async fn undrain_node(
             &self,
             request: tonic::Request<super::UndrainNodeRequest>,
@@ -2213,6 +2314,47 @@ pub mod node_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DrainNodeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.NodeService/ForecastDrain" => {
+                    #[allow(non_camel_case_types)]
+                    struct ForecastDrainSvc<T: NodeService>(pub Arc<T>);
+                    impl<T: NodeService> tonic::server::UnaryService<super::ForecastDrainRequest>
+                        for ForecastDrainSvc<T>
+                    {
+                        type Response = super::ForecastDrainResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ForecastDrainRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::forecast_drain(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ForecastDrainSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -73,6 +73,14 @@ fn summary(view: &View, channel: &Channel) -> String {
     }
 }
 
+/// When a channel without owner lost the last one, or was announced; 0 when the history does not
+/// say so any more. Its term is the revision of that.
+fn lost_owner_at(channel: &Channel, history: &[v1::ExplainStep]) -> u64 {
+    let buffered = matches!(channel.phase, Phase::Buffered { .. });
+    let mut steps = history.iter().filter(|step| buffered && step.revision == channel.term.0);
+    steps.next().map(|step| step.at_ms).unwrap_or_default()
+}
+
 /// Everything but the header.
 pub async fn channel(
     surface: &Arc<Surface>,
@@ -99,7 +107,8 @@ pub async fn channel(
     };
     if let Some(wait) = explained.wait {
         answer.waiting_for = wait.what.to_string();
-        answer.waiting_since_ms = wait.since.map(|at| at.0).unwrap_or_default();
+        answer.waiting_since_ms =
+            wait.since.map_or_else(|| lost_owner_at(channel, &answer.history), |at| at.0);
         answer.waiting_until_ms = wait.until.map(|at| at.0).unwrap_or_default();
         answer.unblocked_by = wait.unblock.to_owned();
     }

@@ -14,6 +14,7 @@ use crate::view::Views;
 pub mod admin;
 pub mod channels;
 pub mod convert;
+pub mod drains;
 pub mod events;
 pub mod explain;
 pub mod nodes;

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::read::page_rows;
-use super::{Surface, convert, session, status};
+use super::{Surface, convert, drains, session, status};
 
 /// Messages waiting for one worker.
 const STREAM_MESSAGES_MAX: usize = 16;
@@ -102,8 +102,10 @@ impl NodeService for Nodes {
         let request = request.into_inner();
         let view = self.0.reads.view(request.read.as_ref()).await?;
         let node = find(&view.state, request.node.as_ref())?;
+        let drain = drains::progress(&self.0, &view, node).await?;
         Ok(Response::new(v1::DescribeNodeResponse {
             header: Some(self.0.reads.header(&view)),
+            drain,
             node: Some(convert::node(&view.state, node)),
             // A description is for people: one page of it.
             directives: directives_for(&view.state, node.node)
@@ -122,6 +124,18 @@ impl NodeService for Nodes {
         let receipt =
             self.about(request.write, request.node, |node| Command::SetStopping { node }).await?;
         Ok(Response::new(v1::DrainNodeResponse { receipt: Some(receipt) }))
+    }
+
+    async fn forecast_drain(
+        &self,
+        request: Request<v1::ForecastDrainRequest>,
+    ) -> Result<Response<v1::ForecastDrainResponse>, Status> {
+        let request = request.into_inner();
+        let view = self.0.reads.view(request.read.as_ref()).await?;
+        let node = find(&view.state, request.node.as_ref())?.node_ref();
+        let mut answer = drains::forecast(&self.0, &view, node).await?;
+        answer.header = Some(self.0.reads.header(&view));
+        Ok(Response::new(answer))
     }
 
     async fn undrain_node(
