@@ -152,12 +152,16 @@ fn least(ids: &[NodeId], units: &[Unit<&'static str>], moved: &[usize]) -> (Vec<
             rest /= ids.len();
         }
         let plan = plan(ids, units, &still).unwrap();
-        if best.as_ref().is_none_or(|(_, least)| plan.after.is_less_than(least.after)) {
+        if best.as_ref().is_none_or(|(_, least)| less(&plan, least)) {
             best = Some((places, plan));
         }
     }
     let (places, plan) = best.unwrap();
     (places, plan.after.to_string())
+}
+
+fn less(a: &FairPlan<&str>, b: &FairPlan<&str>) -> bool {
+    a.after.numerator() * b.after.denominator() < b.after.numerator() * a.after.denominator()
 }
 
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];

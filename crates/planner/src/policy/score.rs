@@ -30,11 +30,16 @@ impl Ratio {
         Self { numerator, denominator }
     }
 
-    /// Exact while the products fit; beyond that they count as equal.
+    /// What stands above the line.
     #[must_use]
-    pub const fn is_less_than(self, other: Self) -> bool {
-        let mine = self.numerator.saturating_mul(other.denominator);
-        mine < other.numerator.saturating_mul(self.denominator)
+    pub const fn numerator(self) -> i128 {
+        self.numerator
+    }
+
+    /// What stands below the line, at least 1.
+    #[must_use]
+    pub const fn denominator(self) -> i128 {
+        self.denominator
     }
 }
 

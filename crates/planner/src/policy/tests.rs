@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use state::choices::{CHOICES, Choice};
 use state::ids::{CollectionId, NodeId};
 
 use super::balance::About;
@@ -48,6 +49,19 @@ fn names_are_those_of_the_settings() {
     assert_eq!(names(&deregister), "average consistent_hash none");
     assert_eq!(names(&register), "none buffer_assign avg_assign consistent_hash");
     assert_eq!(names(&balance), "average average_v2 pchannel_count_fair vchannel_fair none");
+    let known = |choice: Choice, name: &str| match choice {
+        Choice::Assign => Assign::from_name(name).is_some(),
+        Choice::Reassign => Reassign::from_name(name).is_some(),
+        Choice::Deregister => Deregister::from_name(name).is_some(),
+        Choice::Register => Register::from_name(name).is_some(),
+        Choice::Balance => Balance::from_name(name).is_some(),
+    };
+    for choice in CHOICES {
+        let ours = ["balanced", "spread"];
+        for name in choice.allowed().iter().filter(|name| !ours.contains(name)) {
+            assert!(known(choice, name), "{choice:?} {name}");
+        }
+    }
     assert_eq!(Assign::from_name("by_count"), Some(Assign::ByCount));
     assert_eq!(Assign::from_name("balanced"), None);
     assert_eq!(Balance::from_name("Average"), None);
