@@ -1,26 +1,24 @@
 //! Stage 3: counts are evened out by moving watched channels, each with its next owner, once
-//! nothing has changed for a while (12.4). When that is, is in `quiet`. Called by `plan`.
+//! nothing has changed for a while (12.4). When that is, is in `quiet`; by our own rule, or by the
+//! policy chosen by name. Called by `plan`.
 
 use alloc::vec::Vec;
 
-use state::channel::{Channel, PhaseKind};
 use state::choices::Choice;
-use state::decision::{Action, Cause, Guard, Move};
-use state::epoch::Timestamp;
+use state::decision::Move;
+use state::ids::{ChannelName, CollectionId};
 
+use crate::holdings;
+use crate::policy::balance::About;
+use crate::policy::{Balance, Op, OpKind, Owner};
 use crate::quiet::{self, Waits};
-use crate::report::{self, Report, Stage, Why};
-use crate::targets::{Position, Targets};
+use crate::report::{Report, Stage, Why};
+use crate::spread::{Pick, Rest, Spread};
+use crate::targets::Targets;
 use crate::view::View;
 
-/// A channel that may be moved for balance.
-struct Pick {
-    donor: Position,
-    to: Position,
-    chosen: Move,
-}
-
-/// Moves channels from the fullest candidates to the emptiest, at most `room` of them.
+/// Moves channels from the fullest candidates to the emptiest, at most `room` of them. `earlier`
+/// moves were chosen before in the same plan: while anything moves, nothing is evened out.
 pub(crate) fn balance(
     view: &View<'_>,
     targets: &mut Targets,
@@ -28,56 +26,47 @@ pub(crate) fn balance(
     earlier: usize,
     report: &mut Report,
 ) -> Vec<Move> {
-    let surplus = surplus(targets);
-    if surplus == 0 {
+    let name = view.state.choice(Choice::Balance);
+    let policy = Balance::from_name(name);
+    let uneven = surplus(targets);
+    // By number alone there is nothing to do; only affinity looks further.
+    if uneven == 0 && policy != Some(Balance::VchannelFair) {
         return Vec::new();
     }
-    if let Some(why) = holds_back(view, earlier) {
-        report.all_wait(Stage::Balance, None, surplus, why);
+    if let Some(why) = holds_back(view, policy, earlier) {
+        if uneven > 0 {
+            report.all_wait(Stage::Balance, None, uneven, why);
+        }
         return Vec::new();
     }
     let mut spread = Spread::new(view, targets.len());
-    let mut moves = Vec::new();
-    while moves.len() < room {
-        let Some(pick) = spread.next(targets) else { break };
-        report.chose(report::Choice {
-            channel: pick.chosen.channel.clone(),
-            from: targets.node(pick.donor),
-            to: match targets.node(pick.to) {
-                Some(to) => to,
-                None => break,
-            },
-            cause: Cause::Balance,
-            had: targets.count(pick.to),
-            candidates: u32::try_from(targets.len().saturating_sub(1)).unwrap_or(u32::MAX),
-        });
-        targets.remove(pick.donor);
-        targets.add(pick.to);
-        moves.push(pick.chosen);
-    }
-    let left = self::surplus(targets);
-    if left > 0 {
-        let why = match spread.movable_at {
-            _ if moves.len() >= room => {
-                Why::MovesInFlight { max: view.state.policy().balance_moves_max }
-            }
-            Some(until) => Why::MovedLately { until },
-            None => Why::NoBetterNode,
-        };
-        report.all_wait(Stage::Balance, None, left, why);
+    let moves = match policy {
+        None => even_out(&mut spread, targets, room, report),
+        Some(policy) => {
+            let ops = ask(view, targets, policy);
+            follow(&ops, &mut spread, targets, room, report)
+        }
+    };
+    if policy.is_none() {
+        let left = surplus(targets);
+        if left > 0 {
+            report.all_wait(Stage::Balance, None, left, why_left(view, &spread, &moves, room));
+        }
+    } else if let (true, Some(until)) = (moves.is_empty(), spread.movable_at) {
+        report.all_wait(Stage::Balance, None, uneven, Why::MovedLately { until });
     }
     moves
 }
 
 /// Why nothing may be moved for balance now, if so.
-fn holds_back(view: &View<'_>, earlier: usize) -> Option<Why> {
-    if view.state.choice(Choice::Balance) == "none" {
+fn holds_back(view: &View<'_>, policy: Option<Balance>, earlier: usize) -> Option<Why> {
+    if policy == Some(Balance::None) {
         return Some(Why::BalanceOff);
     }
     match quiet::waits(view.state) {
         Waits::Off => Some(Why::BalanceOff),
         Waits::Busy { channels } => Some(Why::Busy { channels }),
-        _ if earlier > 0 => {
+        Waits::Until(_) if earlier > 0 => {
             Some(Why::Busy { channels: u32::try_from(earlier).unwrap_or(u32::MAX) })
         }
         Waits::Until(until) if until > view.time() => Some(Why::Quiet { until }),
@@ -85,10 +74,85 @@ fn holds_back(view: &View<'_>, earlier: usize) -> Option<Why> {
     }
 }
 
+fn why_left(view: &View<'_>, spread: &Spread<'_>, moves: &[Move], room: usize) -> Why {
+    match spread.movable_at {
+        _ if moves.len() >= room => {
+            Why::MovesInFlight { max: view.state.policy().balance_moves_max }
+        }
+        Some(until) => Why::MovedLately { until },
+        None => Why::NoBetterNode,
+    }
+}
+
+/// Our own rule, `spread`: until no candidate has two channels more than another.
+fn even_out(
+    spread: &mut Spread<'_>,
+    targets: &mut Targets,
+    room: usize,
+    report: &mut Report,
+) -> Vec<Move> {
+    let mut moves = Vec::new();
+    while moves.len() < room {
+        let Some(pick) = spread.next(targets) else { break };
+        moves.push(take(pick, targets, report));
+    }
+    moves
+}
+
+fn ask<'a>(view: &View<'a>, targets: &Targets, policy: Balance) -> Vec<Op<&'a ChannelName>> {
+    let layout = holdings::layout(view, targets);
+    let now = view.time();
+    let rest_ms = view.state.policy().min_move_interval_ms;
+    policy.run(&layout, |name| {
+        let channel = view.state.channel(name);
+        let movable = channel.is_some_and(|c| c.placed_at.plus_ms(rest_ms) <= now);
+        let collection = channel.map_or(CollectionId(0), |channel| channel.spec.collection);
+        About { collection, movable }
+    })
+}
+
+/// What a policy answers as moves: with the owner it names, else with the emptiest candidate.
+fn follow(
+    ops: &[Op<&ChannelName>],
+    spread: &mut Spread<'_>,
+    targets: &mut Targets,
+    room: usize,
+    report: &mut Report,
+) -> Vec<Move> {
+    let new_owner = |name: &ChannelName| {
+        let mut watches = ops.iter().filter(|op| op.kind == OpKind::Watch);
+        watches.find(|op| op.channels.binary_search(&name).is_ok()).map(|op| op.owner)
+    };
+    let mut moves = Vec::new();
+    for op in ops.iter().filter(|op| op.kind == OpKind::Release) {
+        let Owner::Node(from) = op.owner else { continue };
+        let Some(donor) = targets.position(from) else { continue };
+        for name in &op.channels {
+            if moves.len() >= room {
+                return moves;
+            }
+            let pick = match new_owner(name) {
+                Some(Owner::Node(to)) => spread.exactly(targets, name, (donor, to), Rest::Needed),
+                _ => spread.from(targets, donor),
+            };
+            moves.extend(pick.map(|pick| take(pick, targets, report)));
+        }
+    }
+    moves
+}
+
+/// Counts a move as made.
+pub(crate) fn take(pick: Pick, targets: &mut Targets, report: &mut Report) -> Move {
+    report.moved(&pick, targets);
+    targets.remove(pick.donor);
+    targets.add(pick.to);
+    pick.chosen
+}
+
 /// How many channels have to move until no candidate has two more than another.
 pub(crate) fn surplus(targets: &Targets) -> u64 {
-    let (Ok(nodes), total) = (u32::try_from(targets.len()), targets.total()) else { return 0 };
-    let nodes = u64::from(nodes);
+    let total = targets.total();
+    let nodes = u64::try_from(targets.len()).unwrap_or(u64::MAX);
     if nodes == 0 {
         return 0;
     }
@@ -104,70 +168,4 @@ pub(crate) fn surplus(targets: &Targets) -> u64 {
         surplus = surplus.saturating_add(u64::from(count).saturating_sub(keep));
     }
     surplus
-}
-
-/// Takes channels from the fullest candidate, each only once.
-struct Spread<'a> {
-    view: View<'a>,
-    /// Channels of each candidate that were not looked at yet, in name order.
-    unseen: Vec<Option<Vec<&'a Channel>>>,
-    /// When the first of the channels that were moved too lately may be moved again.
-    movable_at: Option<Timestamp>,
-}
-
-impl<'a> Spread<'a> {
-    fn new(view: &View<'a>, candidates: usize) -> Self {
-        Self { view: *view, unseen: alloc::vec![None; candidates], movable_at: None }
-    }
-
-    /// The next move that lowers the difference between the fullest and the emptiest; among equally
-    /// full ones the highest id gives (C13).
-    fn next(&mut self, targets: &Targets) -> Option<Pick> {
-        let (lowest, _) = targets.by_count().next()?;
-        let full = targets.by_count().rev();
-        let mut full = full.take_while(|(count, _)| *count > lowest.saturating_add(1));
-        full.find_map(|(count, donor)| self.from(targets, donor, count))
-    }
-
-    fn from(&mut self, targets: &Targets, donor: Position, count: u32) -> Option<Pick> {
-        let from = targets.node(donor)?;
-        let now = self.view.time();
-        self.load(targets, donor);
-        while let Some(channel) = self.unseen.get_mut(donor)?.as_mut()?.pop() {
-            let free_at = channel.placed_at.plus_ms(self.view.state.policy().min_move_interval_ms);
-            if free_at > now {
-                let earliest = self.movable_at.map_or(free_at, |at| at.min(free_at));
-                self.movable_at = Some(earliest);
-                continue;
-            }
-            let barred = targets.cooling(channel, now);
-            let Some(to) = targets.least(&barred, None) else { continue };
-            if targets.count(to).saturating_add(1) >= count {
-                continue;
-            }
-            let name = channel.spec.name.clone();
-            let guard = Guard { term: channel.term, phase: PhaseKind::Watched };
-            let action = Action::Move { from, to: targets.node(to)? };
-            let chosen = Move { channel: name, guard, action, cause: Cause::Balance };
-            return Some(Pick { donor, to, chosen });
-        }
-        None
-    }
-
-    fn load(&mut self, targets: &Targets, donor: Position) {
-        let (Some(slot), Some(node)) = (self.unseen.get_mut(donor), targets.node(donor)) else {
-            return;
-        };
-        if slot.is_none() {
-            let state = self.view.state;
-            let watched = state
-                .channels_of(node.node)
-                .filter_map(|name| state.channel(name))
-                .map(AsRef::as_ref)
-                .filter(|channel: &&Channel| channel.phase.kind() == PhaseKind::Watched);
-            let mut watched: Vec<&Channel> = watched.collect();
-            watched.reverse();
-            *slot = Some(watched);
-        }
-    }
 }

@@ -6,8 +6,6 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use state::decision::Cause;
-
 use crate::repair::Item;
 use crate::targets::{Position, Targets};
 
@@ -48,12 +46,12 @@ pub(crate) fn level(targets: &mut Targets, items: &mut [Item<'_>]) {
     }
 }
 
-/// Choices of this plan by target. Planned targets stay: an earlier decision promised them.
+/// Choices of this plan by target, without those that are fixed.
 fn held_by_target(targets: &Targets, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut held = vec![Vec::new(); targets.len()];
     for (index, item) in items.iter().enumerate() {
         let list = item.at.and_then(|at| held.get_mut(at));
-        if let (Some(list), true) = (list, item.cause != Cause::Planned) {
+        if let (Some(list), true) = (list, !item.fixed) {
             list.push(index);
         }
     }

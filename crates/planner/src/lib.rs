@@ -8,16 +8,20 @@
 extern crate alloc;
 
 mod balance;
+mod chosen;
 mod deal;
 mod drain;
 mod explain;
 mod forecast;
+mod holdings;
+mod join;
 mod level;
 mod pchannel;
 pub mod policy;
 mod quiet;
 mod repair;
 mod report;
+mod spread;
 mod targets;
 mod view;
 
@@ -51,6 +55,8 @@ pub fn plan(view: &View<'_>, budget: &Budget) -> Plan {
     let mut moves = repair::repair(view, &mut targets, moves_max, &mut report);
     let room = moves_max.saturating_sub(moves.len());
     moves.extend(drain::drain(view, &mut targets, room, &mut report));
+    let room = drain::room(view).min(moves_max).saturating_sub(moves.len());
+    moves.extend(join::join(view, &mut targets, room, &mut report));
     let room = drain::room(view).min(moves_max);
     let evened = balance::balance(view, &mut targets, room, moves.len(), &mut report);
     moves.extend(evened);

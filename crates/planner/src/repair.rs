@@ -10,6 +10,7 @@ use state::channel::{Channel, Phase, PhaseKind};
 use state::decision::{Action, Cause, Guard, Move};
 use state::limits;
 
+use crate::chosen;
 use crate::deal::deal;
 use crate::level::level;
 use crate::pchannel::{Pchannels, RowId};
@@ -25,6 +26,8 @@ pub(crate) struct Item<'a> {
     pub(crate) excluded: Vec<Position>,
     pub(crate) cause: Cause,
     pub(crate) at: Option<Position>,
+    /// An earlier decision promised it, or a policy chosen by name gave it.
+    pub(crate) fixed: bool,
     row: RowId,
 }
 
@@ -52,6 +55,7 @@ pub(crate) fn repair(
     let mut items = collect(view, targets, &mut pchannels, moves_max, report);
     pchannels.count_placed(view, targets);
     take_planned(&items, targets, &mut pchannels);
+    chosen::place(view, &mut items, targets);
     place_bound(&mut items, targets, &mut pchannels);
     place_free(&mut items, targets, &mut pchannels);
     level(targets, &mut items);
@@ -96,7 +100,8 @@ fn collect<'a>(
             (None, false) => Cause::Unassigned,
         };
         let row = pchannels.row_of(channel);
-        items.push(Item { channel, excluded: excluded.positions, cause, at: planned, row });
+        let (at, fixed) = (planned, planned.is_some());
+        items.push(Item { channel, excluded: excluded.positions, cause, at, fixed, row });
     }
     items
 }

@@ -9,6 +9,8 @@ use state::epoch::{Revision, Timestamp};
 use state::ids::ChannelName;
 use state::node::NodeRef;
 
+use crate::spread::Pick;
+use crate::targets::Targets;
 use crate::view::View;
 
 /// Channels listed one by one among those that wait; further ones are only counted.
@@ -184,6 +186,20 @@ impl Report {
 
     pub(crate) fn chose(&mut self, choice: Choice) {
         self.choices.push(choice);
+    }
+
+    /// A watched channel goes from one candidate to another.
+    pub(crate) fn moved(&mut self, pick: &Pick, targets: &Targets) {
+        let Some(to) = targets.node(pick.to) else { return };
+        let candidates = u32::try_from(targets.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        self.chose(Choice {
+            channel: pick.chosen.channel.clone(),
+            from: targets.node(pick.donor),
+            to,
+            cause: pick.chosen.cause,
+            had: targets.count(pick.to),
+            candidates,
+        });
     }
 
     pub(crate) fn waits(&mut self, stage: Stage, channel: &ChannelName, why: Why) {

@@ -258,6 +258,7 @@ pub(crate) fn set_policy(tx: &mut Tx<'_>, values: &BTreeMap<Text, Text>) -> Hand
     let choices = changed_choices(tx.state(), values);
     if !choices.is_empty() {
         level::need(tx.state(), "a choice of policy", level::CHOICES)?;
+        check_choices(tx.state(), &choices)?;
     }
     let changed = policy != *tx.state().policy();
     if !changed && choices.is_empty() {
@@ -270,6 +271,22 @@ pub(crate) fn set_policy(tx: &mut Tx<'_>, values: &BTreeMap<Text, Text>) -> Hand
         tx.emit(Event::ChoiceChanged { setting, value });
     }
     Ok(Verdict::Done)
+}
+
+/// Refuses policies that would undo each other's moves for ever.
+fn check_choices(state: &State, changed: &[(Text, Text)]) -> Result<(), Rejection> {
+    let will_be = |choice: Choice| {
+        let new = changed.iter().find(|(setting, _)| setting.as_str() == choice.name());
+        new.map_or_else(|| state.choice(choice), |(_, value)| value.as_str())
+    };
+    let balance = will_be(Choice::Balance);
+    if will_be(Choice::Register) == "consistent_hash" && balance != "none" {
+        let name = Choice::Register.name();
+        let allowed =
+            format!("none while {name} is consistent_hash: what the ring says is not even");
+        return Err(invalid(Choice::Balance.name(), balance, allowed));
+    }
+    Ok(())
 }
 
 /// Choices whose name is not the one that holds already, in name order.

@@ -117,7 +117,12 @@ impl Fixture {
     }
 
     pub(super) fn policy(&mut self, setting: &str, value: &str) {
-        let values = BTreeMap::from([(text(setting), text(value))]);
+        self.policies(&[(setting, value)]);
+    }
+
+    /// Several settings at once.
+    pub(super) fn policies(&mut self, values: &[(&str, &str)]) {
+        let values = values.iter().map(|(setting, value)| (text(setting), text(value))).collect();
         self.apply(Command::SetPolicy { values });
     }
 

@@ -2,6 +2,7 @@
 //! `fixture` builds states through `State::apply` only, as the group does.
 
 mod balance;
+mod chosen;
 mod explain;
 mod fixture;
 mod forecast;
