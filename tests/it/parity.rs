@@ -150,10 +150,8 @@ fn parity_runs_whatever_the_directory_holds() {
     let (_folder, report) = changed(|cases| cases.push(added.clone()));
     assert_eq!((report.selected(), report.passed), (before + 1, before + 1), "{report}");
     let (_folder, report) = changed(|cases| *cases = vec![added]);
-    assert_eq!(
-        report.to_string(),
-        "parity channel-policies: 1 passed, 0 failed, 0 deviations, 0 not applicable"
-    );
+    let line = "parity channel-policies: 1 passed, 0 failed, 0 deviations, 0 not applicable";
+    assert_eq!(report.to_string(), line);
     let (_folder, report) = changed(Vec::clear);
     assert!(!report.holds(), "no case is no parity");
 }
@@ -181,10 +179,13 @@ fn parity_is_never_skipped() {
     assert_eq!(source::directory(Some(OsStr::new("x"))), Path::new("x").join("vectors"));
 }
 
+fn op(kind: &str, node: Value, channels: &[&str]) -> Value {
+    json!({ "op": kind, "node": node, "channels": channels })
+}
+
 /// Inputs for which our rules differ from upstream on purpose, with what upstream would say.
 #[test]
 fn parity_names_the_rule_of_a_deviation() {
-    let op = |op: &str, node: Value, channels: &[&str]| json!({ "op": op, "node": node, "channels": channels });
     let nodes = |nodes: &[(u64, &[&str])]| -> Value {
         nodes.iter().map(|(id, channels)| json!({ "id": id, "channels": channels })).collect()
     };
@@ -227,7 +228,8 @@ fn parity_names_the_rule_of_a_deviation() {
     let input = json!({ "channels": channels, "pair": ["a", "b"] });
     for (affinity, deviates) in [(0.333_333_333_333_333, true), (0.33, false)] {
         let expect = json!({ "match": "rule", "affinity": affinity });
-        let body = json!({ "id": "made", "policy": "pchannel.affinity", "input": input, "expect": expect });
+        let policy = "pchannel.affinity";
+        let body = json!({ "id": "made", "policy": policy, "input": input, "expect": expect });
         let verdict = ChannelPolicies.run(&case(body));
         assert_eq!(matches!(verdict, Verdict::Deviation(_)), deviates, "{verdict:?}");
     }
