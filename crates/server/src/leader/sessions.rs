@@ -55,7 +55,7 @@ impl Sessions {
     }
 }
 
-/// The duty: observes every fifth of the ttl, logs renewals as they come, expires.
+/// The duty: observes every tenth of the ttl, logs renewals as they come, expires.
 pub async fn run(parts: Parts, reign: Arc<Reign>, mut renewals: mpsc::Receiver<Renewal>) {
     let mut next = Instant::now();
     loop {

@@ -14,6 +14,8 @@ use state::{State, command::Command};
 struct Heard {
     node: NodeRef,
     last_heard_ms: u64,
+    /// Whether it was heard in this leadership at all.
+    here: bool,
     /// Silence up to here is in the log already, or proposed.
     counted_to_ms: u64,
     /// Silence of this session is or may be in the log: a renewal must be committed before it is
@@ -23,7 +25,15 @@ struct Heard {
 
 impl Heard {
     fn new(node: NodeRef, now_ms: u64, in_log: bool) -> Self {
-        Self { node, last_heard_ms: now_ms, counted_to_ms: now_ms, in_log }
+        Self { node, last_heard_ms: now_ms, here: false, counted_to_ms: now_ms, in_log }
+    }
+
+    /// Silent for long enough to count. A session that this leader never heard has been silent for
+    /// longer than it knows: where leaders change often, waiting for as long as with others would
+    /// let the dead live for ever (FR-010).
+    const fn is_silent(&self, ttl_ms: u64, now_ms: u64) -> bool {
+        let threshold_ms = if self.here { ttl_ms / 3 } else { ttl_ms / 5 };
+        now_ms.saturating_sub(self.last_heard_ms) >= threshold_ms
     }
 }
 
@@ -70,27 +80,35 @@ impl SilenceMeter {
     pub fn touch(&mut self, node: NodeRef, now_ms: u64) {
         let heard = self.sessions.entry(node.node).or_insert(Heard::new(node, now_ms, false));
         if heard.node == node {
+            heard.here = true;
             heard.last_heard_ms = heard.last_heard_ms.max(now_ms);
             heard.counted_to_ms = heard.counted_to_ms.max(now_ms);
         }
     }
 
-    /// Time between two observations: a fifth of the ttl.
+    /// Time between two observations: a tenth of the ttl.
     #[must_use]
     pub fn interval_ms(state: &State) -> u64 {
-        (state.policy().ttl_ms / 5).max(1)
+        (state.policy().ttl_ms / 10).max(1)
     }
 
-    /// What to report now. Sessions silent for at least a third of the ttl count; one step never
-    /// adds more than two intervals, so a leader that was itself stalled adds little (FR-009).
+    /// Most that one observation adds to a session: two fifths of the ttl, more than passes until a
+    /// session that was heard counts as silent.
+    #[must_use]
+    pub fn step_max_ms(state: &State) -> u64 {
+        state.policy().ttl_ms / 5 * 2
+    }
+
+    /// What to report now. Sessions silent for at least a third of the ttl count, a fifth if this
+    /// leader never heard them; one step never adds more than [`Self::step_max_ms`], so a leader
+    /// that was itself stalled adds little (FR-009).
     pub fn observe(&mut self, state: &State, now_ms: u64) -> Observation {
         self.follow(state, now_ms);
-        let cap = Self::interval_ms(state).saturating_mul(2);
+        let cap = Self::step_max_ms(state);
         let mut found = Observation::default();
         for heard in self.sessions.values_mut() {
             let Some(node) = state.live(heard.node) else { continue };
-            let quiet = now_ms.saturating_sub(heard.last_heard_ms);
-            if quiet >= node.ttl_ms / 3 {
+            if heard.is_silent(node.ttl_ms, now_ms) {
                 let add = now_ms.saturating_sub(heard.counted_to_ms).min(cap);
                 heard.counted_to_ms = now_ms;
                 if add > 0 {
@@ -142,7 +160,7 @@ impl SilenceMeter {
     pub fn expired(&self, state: &State, leader_term: Term, now_ms: u64) -> Vec<Command> {
         let due = |heard: &&Heard| {
             state.live(heard.node).is_some_and(|node| {
-                now_ms.saturating_sub(heard.last_heard_ms) >= node.ttl_ms / 3
+                heard.is_silent(node.ttl_ms, now_ms)
                     && node.silent_ms >= state.expires_after_ms(node)
             })
         };

@@ -3,5 +3,6 @@
 mod history;
 mod outbox;
 mod samples;
+mod sessions;
 mod silence;
 mod verdict;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use state::channel::ChannelSpec;
+use state::channel::{ChannelSpec, PhaseKind};
 use state::command::{Command, Request};
+use state::decision::{Action, Basis, Cause, Decision, Guard, Move};
 use state::epoch::{Term, Timestamp};
 use state::event::Event;
 use state::ids::{Address, ChannelName, CollectionId, Incarnation, MemberId, NodeName, Text};
@@ -21,8 +22,31 @@ pub(crate) fn led() -> State {
 }
 
 pub(crate) fn apply(state: &mut State, now_ms: u64, command: Command) -> Outcome {
+    apply_in(state, TERM.0, now_ms, command)
+}
+
+/// Applies an entry of this Raft term.
+pub(crate) fn apply_in(state: &mut State, term: u64, now_ms: u64, command: Command) -> Outcome {
     let request = Request { actor: Text::cut("test"), retry: None, command };
-    state.apply(&Context { term: TERM, now: Timestamp(now_ms) }, &request)
+    state.apply(&Context { term: Term(term), now: Timestamp(now_ms) }, &request)
+}
+
+/// A leader of this term takes over.
+pub(crate) fn lead(state: &mut State, now_ms: u64, term: u64) {
+    let start = Command::LeaderStart { term: Term(term), member: MemberId(1) };
+    let outcome = apply_in(state, term, now_ms, start);
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome}");
+}
+
+/// Gives a buffered channel to a node.
+pub(crate) fn place(state: &mut State, now_ms: u64, channel: &ChannelName, to: NodeRef) {
+    let guard = Guard { term: state.channel(channel).unwrap().term, phase: PhaseKind::Buffered };
+    let action = Action::Assign { to };
+    let chosen = Move { channel: channel.clone(), guard, action, cause: Cause::Unassigned };
+    let basis = Basis { term: state.leader().term, revision: state.revision() };
+    let decision = Decision { basis, moves: vec![chosen], atomic: false };
+    let outcome = apply_in(state, basis.term.0, now_ms, Command::Place(decision));
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome}");
 }
 
 pub(crate) fn accept(state: &mut State, now_ms: u64, command: Command) -> Vec<Event> {
