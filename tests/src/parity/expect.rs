@@ -88,7 +88,7 @@ fn attribute(
             same("kinds", expected?, kinds(came))
         }
         "op_node" => same("owners", BTreeSet::from([owner(value)?]), owners(came)),
-        "op_nodes" => {
+        "op_nodes" | "nodes" => {
             let expected: Read<_> = list(value)?.iter().map(owner).collect();
             same("owners", expected?, owners(came))
         }

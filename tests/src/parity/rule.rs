@@ -41,6 +41,8 @@ struct Clause {
     kinds_first: bool,
     /// It speaks of what the parts before did not speak of.
     other: bool,
+    /// It speaks of what must not be.
+    never: bool,
 }
 
 /// Whether the operations are as the sentence says.
@@ -73,6 +75,8 @@ fn read(part: &str, added: OpKind) -> Result<Clause, String> {
             clause.nodes.insert(Owner::Node(NodeId(id)));
         } else if ["other", "others", "rest"].contains(&word) {
             clause.other = true;
+        } else if ["no", "never", "none"].contains(&word) {
+            clause.never = true;
         } else if word != "only" && !FILLERS.contains(&word) {
             return Err(word.to_owned());
         }
@@ -86,6 +90,11 @@ fn read(part: &str, added: OpKind) -> Result<Clause, String> {
 fn holds(clause: &Clause, ops: &[NamedOp<'_>], spoken_of: &BTreeSet<Owner>) -> bool {
     let on = |op: &&NamedOp<'_>| clause.nodes.contains(&op.owner);
     let of = |op: &&NamedOp<'_>| clause.kinds.contains(&op.kind);
+    if clause.never {
+        let on = |op: &&NamedOp<'_>| clause.nodes.is_empty() || on(op);
+        let of = |op: &&NamedOp<'_>| clause.kinds.is_empty() || of(op);
+        return !ops.iter().filter(on).any(|op| of(&op));
+    }
     let subjects: Vec<&NamedOp<'_>> = if clause.other {
         ops.iter().filter(|op| !spoken_of.contains(&op.owner)).collect()
     } else if clause.nodes.is_empty() || clause.kinds.is_empty() {
@@ -128,6 +137,9 @@ mod tests {
             ("delete only on buffer", false),
             ("every op is watch or delete", true),
             ("every op is release", false),
+            ("no op on 3; no release; no watch on 1", true),
+            ("no op on 2", false),
+            ("no delete", false),
             ("something else", false),
             ("", false),
         ] {
