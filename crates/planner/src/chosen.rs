@@ -1,5 +1,5 @@
 //! Channels without owner that are placed by a policy chosen by name (11.3 to 11.7): new ones by
-//! assign, released ones by reassign, those of a node that left by deregister. What a policy leaves,
+//! assign, released ones by reassign, those of a node that left by deregister. What a policy leaves
 //! or gives to a node that may not have it, is placed by our own rule. Called by `repair`.
 
 use alloc::collections::BTreeMap;

@@ -2,7 +2,10 @@
 //! state, so that a new leader waits no longer and no less. Asked by `balance` and by the leader.
 
 use state::State;
+use state::choices::Choice;
 use state::epoch::Timestamp;
+
+use crate::policy::Register;
 
 /// What balance waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +37,14 @@ pub(crate) fn waits(state: &State) -> Waits {
 }
 
 /// The earliest log time at which evening out load may be worth a plan; none while it is switched
-/// off, operations are running, or no channel is watched. O(1).
+/// off, operations are running, or no channel is watched. A register policy that releases channels
+/// for a node that joined does not wait. O(1).
 #[must_use]
 pub fn balance_due(state: &State) -> Option<Timestamp> {
+    let policy = Register::from_name(state.choice(Choice::Register));
+    if matches!(policy, Some(Register::AvgAssign | Register::ConsistentHash)) {
+        return (state.counts().watched > 0).then_some(state.last_activity());
+    }
     match waits(state) {
         Waits::Until(at) if state.counts().watched > 0 => Some(at),
         _ => None,

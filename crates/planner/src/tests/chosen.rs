@@ -187,7 +187,8 @@ proptest! {
         let mut fixture = group(&held);
         let ring_and_even = names[3] == "consistent_hash" && names[4] != "none";
         let before = fixture.state.revision();
-        fixture.policies(&CHOICES.map(Choice::name).into_iter().zip(names.clone()).collect::<Vec<_>>());
+        let settings = CHOICES.map(Choice::name).into_iter().zip(names.clone());
+        fixture.policies(&settings.collect::<Vec<_>>());
         prop_assert!(!ring_and_even || fixture.state.revision() == before, "would go on for ever");
         let lost = format!("n{}", lost.index(counts.len()) + 1);
         fixture.buffer(&["new-1", "new-2"]);
