@@ -3,6 +3,7 @@
 
 mod acks;
 mod failover;
+mod growth;
 mod load;
 mod owner;
 mod quiet;
@@ -72,7 +73,17 @@ pub(crate) struct Bench {
     /// How long that takes.
     #[arg(long, default_value = "60s", value_parser = duration)]
     quiet_duration: Duration,
-    /// Only failover trials and the quiet, no load.
+    /// For each of these numbers of channels, on a fresh group: what the loss of a node and a
+    /// balance round take.
+    #[arg(long, value_delimiter = ',', value_name = "CHANNELS,...", requires = "spawn")]
+    #[arg(num_args = 0..=1, default_missing_value = "1000,10000,100000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    growth: Vec<u32>,
+    /// Workers of those groups.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=5_000))]
+    growth_nodes: u32,
+    /// Only failover trials, growth and the quiet, no load.
     #[arg(long)]
     no_load: bool,
 }
@@ -95,6 +106,12 @@ pub(crate) async fn run(arguments: Bench, global: &Global, output: &Output) -> R
             stopped = stop::requested(false) => stopped,
         };
     }
+    if !arguments.growth.is_empty() {
+        return tokio::select! {
+            ended = grow(&arguments, global, output) => ended,
+            stopped = stop::requested(false) => stopped,
+        };
+    }
     let progress = Progress::spinner(output, "starting three coordinators");
     let mut group = tokio::select! {
         group = Group::found(&arguments.data_dir, false, &LOG_FILTER, global) => group?,
@@ -108,6 +125,25 @@ pub(crate) async fn run(arguments: Bench, global: &Global, output: &Output) -> R
     };
     group.stop().await;
     ended
+}
+
+/// One fresh group for each size: what one leaves behind is not to be measured with the next.
+async fn grow(arguments: &Bench, global: &Global, output: &Output) -> Result<(), Failure> {
+    let mut report = Report::new(true);
+    for channels in &arguments.growth {
+        let directory = arguments.data_dir.join(channels.to_string());
+        let group = Group::found(&directory, false, &LOG_FILTER, global).await?;
+        let what = format!("{channels} channels on {} workers", arguments.growth_nodes);
+        let progress = Progress::bar(output, &what, u64::from(*channels));
+        let addresses = group.addresses();
+        let operator = group.operator.clone();
+        let nodes = arguments.growth_nodes;
+        let measured = growth::run(*channels, nodes, &addresses, &operator, &progress).await;
+        drop(progress);
+        group.stop().await;
+        report.growth.push(measured?);
+    }
+    output.show(&report, report::text)
 }
 
 async fn measure(

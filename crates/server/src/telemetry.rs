@@ -174,6 +174,12 @@ fn leader(page: &mut Page, totals: &Totals, phase: &Phase) {
     };
     page.gauge("quorate_session_streams", "Streams of workers open here", streams);
     page.counter("quorate_plan_rounds_total", "Rounds of planning", load(&totals.rounds));
+    page.counter("quorate_plan_microseconds_total", "Time spent planning", load(&totals.plan_us));
+    page.gauge(
+        "quorate_plan_max_microseconds",
+        "Longest plan of this process",
+        load(&totals.plan_max_us),
+    );
     page.counter("quorate_decisions_total", "Decisions proposed", load(&totals.decisions));
     page.counter("quorate_moves_total", "Moves taken", load(&totals.moves));
     page.counter(

@@ -20,6 +20,8 @@ pub(super) struct Report {
     pub(super) failover: Option<Failovers>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) quiet: Option<Quiet>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) growth: Vec<Growth>,
 }
 
 /// One load.
@@ -53,6 +55,24 @@ pub(super) struct Failovers {
     pub(super) terms_raised: u64,
 }
 
+/// One size of the growth table. Plan times are those of the planner; decided is from the beginning
+/// of the plan until the decision was committed and applied on the leader.
+#[derive(Debug, Serialize)]
+pub(super) struct Growth {
+    pub(super) channels: u32,
+    pub(super) nodes: u32,
+    /// From the announcement until every channel was watched.
+    pub(super) placed_ms: f64,
+    pub(super) loss_moves: u64,
+    pub(super) loss_plan_ms: f64,
+    pub(super) loss_decided_ms: f64,
+    /// From the end of the session until a client saw that every channel has an owner again.
+    pub(super) loss_seen_ms: f64,
+    pub(super) balance_moves: u64,
+    pub(super) balance_plan_ms: f64,
+    pub(super) balance_decided_ms: f64,
+}
+
 /// A group with healthy sessions and nothing to do.
 #[derive(Debug, Serialize)]
 pub(super) struct Quiet {
@@ -72,7 +92,7 @@ pub(super) struct Cost {
 
 impl Report {
     pub(super) fn new(spawned: bool) -> Self {
-        Self { spawned, loads: Vec::new(), failover: None, quiet: None }
+        Self { spawned, loads: Vec::new(), failover: None, quiet: None, growth: Vec::new() }
     }
 }
 
@@ -135,7 +155,40 @@ pub(super) fn text(report: &Report) -> String {
             costs.collect::<Vec<_>>().join(", ")
         ));
     }
+    if !report.growth.is_empty() {
+        parts.push(growth(&report.growth));
+    }
     parts.join("\n\n")
+}
+
+fn growth(sizes: &[Growth]) -> String {
+    let mut table = table([
+        "channels",
+        "nodes",
+        "all watched ms",
+        "lost",
+        "plan ms",
+        "decided ms",
+        "seen ms",
+        "balance moves",
+        "plan ms",
+        "decided ms",
+    ]);
+    for size in sizes {
+        table.add_row([
+            size.channels.to_string(),
+            size.nodes.to_string(),
+            format!("{:.0}", size.placed_ms),
+            size.loss_moves.to_string(),
+            format!("{:.2}", size.loss_plan_ms),
+            format!("{:.2}", size.loss_decided_ms),
+            format!("{:.1}", size.loss_seen_ms),
+            size.balance_moves.to_string(),
+            format!("{:.2}", size.balance_plan_ms),
+            format!("{:.2}", size.balance_decided_ms),
+        ]);
+    }
+    table.to_string()
 }
 
 fn milliseconds(us: u64) -> String {

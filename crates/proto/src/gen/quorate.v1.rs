@@ -214,6 +214,23 @@ pub struct DecisionSummary {
     #[prost(string, tag = "3")]
     pub text: ::prost::alloc::string::String,
 }
+/// How long one decision took.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlanTime {
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    #[prost(uint64, tag = "2")]
+    pub moves: u64,
+    /// Those made only to even out load.
+    #[prost(uint64, tag = "3")]
+    pub balance_moves: u64,
+    /// Time of the planner.
+    #[prost(uint64, tag = "4")]
+    pub planned_us: u64,
+    /// From the beginning of the plan until the decision was applied on the leader.
+    #[prost(uint64, tag = "5")]
+    pub decided_us: u64,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetStatusResponse {
     #[prost(message, optional, tag = "1")]
@@ -263,6 +280,9 @@ pub struct GetStatusResponse {
     pub leader_client_address: ::prost::alloc::string::String,
     #[prost(uint32, tag = "22")]
     pub level: u32,
+    /// The last decisions of this leadership, oldest first; empty on followers.
+    #[prost(message, repeated, tag = "23")]
+    pub plan_times: ::prost::alloc::vec::Vec<PlanTime>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MemberAddress {

@@ -23,6 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{Surface, status};
+use crate::leader::planning::PlanTime;
 
 /// Decisions shown in the status.
 const DECISIONS_SHOWN: usize = 5;
@@ -86,6 +87,11 @@ fn members(status: &raft::Status, answers: &[raft::MemberWitness]) -> Vec<v1::Me
 }
 
 impl Admin {
+    fn plan_times(&self) -> Vec<v1::PlanTime> {
+        let times = self.0.writes.reign_now().map(|reign| reign.planning.times());
+        times.unwrap_or_default().iter().map(plan_time).collect()
+    }
+
     fn last_decisions(&self) -> Vec<v1::DecisionSummary> {
         let placed = |event: &Event| event.kind() == "ChannelPlaced";
         self.0
@@ -185,6 +191,17 @@ async fn send_file(
     }
 }
 
+fn plan_time(time: &PlanTime) -> v1::PlanTime {
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    v1::PlanTime {
+        revision: time.revision.0,
+        moves: time.moves,
+        balance_moves: time.balance_moves,
+        planned_us: us(time.planned),
+        decided_us: us(time.decided),
+    }
+}
+
 #[tonic::async_trait]
 impl AdminService for Admin {
     type SaveSnapshotStream =
@@ -228,6 +245,7 @@ impl AdminService for Admin {
             started_ms: self.0.started_ms,
             leader_client_address: leader.client_address,
             level: view.state.level(),
+            plan_times: self.plan_times(),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! When to plan, and what becomes of a plan: one decision in flight, back-off after refusals.
 //! The choices are made by the planner crate on the applied state; apply judges them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use std::time::Duration;
 use planner::{Budget, Plan, Report, View, balance_due};
 use state::State;
 use state::command::Command;
+use state::decision::{Cause, Move};
 use state::epoch::{Revision, Timestamp};
 use state::node::NodeStatus;
 use state::outcome::{Facts, Outcome, RefusedMove};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use super::{Parts, Reign, lock};
@@ -22,6 +23,8 @@ use crate::limits;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 /// Without anything to wake for, look again after this long; a change of the state wakes earlier.
 const REST: Duration = Duration::from_secs(3_600);
+/// Decisions whose times are kept.
+const TIMES_KEPT: usize = 64;
 /// While nothing else is to be done, a changed state is looked at for uneven load this often.
 const BALANCE_LOOK_MS: u64 = 100;
 
@@ -29,6 +32,22 @@ const BALANCE_LOOK_MS: u64 = 100;
 #[derive(Debug, Default)]
 pub struct Planning {
     report: Mutex<Option<(Revision, Arc<Report>)>>,
+    times: Mutex<VecDeque<PlanTime>>,
+}
+
+/// How long one decision took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanTime {
+    /// Revision of the decision.
+    pub revision: Revision,
+    /// Moves that were taken.
+    pub moves: u64,
+    /// Moves among those planned that were made only to even out load.
+    pub balance_moves: u64,
+    /// Time of the planner.
+    pub planned: Duration,
+    /// From the beginning of the plan until the decision was applied here.
+    pub decided: Duration,
 }
 
 impl Planning {
@@ -36,6 +55,20 @@ impl Planning {
     #[must_use]
     pub fn report(&self) -> Option<(Revision, Arc<Report>)> {
         lock(&self.report).clone()
+    }
+
+    /// The last decisions of this leadership, oldest first.
+    #[must_use]
+    pub fn times(&self) -> Vec<PlanTime> {
+        lock(&self.times).iter().copied().collect()
+    }
+
+    fn took(&self, time: PlanTime) {
+        let mut times = lock(&self.times);
+        if times.len() >= TIMES_KEPT {
+            times.pop_front();
+        }
+        times.push_back(time);
     }
 }
 
@@ -52,6 +85,10 @@ pub struct Totals {
     pub refusals: Mutex<BTreeMap<&'static str, u64>>,
     /// Revisions that were applied between planning and judging, added up.
     pub lag_revisions: AtomicU64,
+    /// Microseconds spent planning, added up.
+    pub plan_us: AtomicU64,
+    /// Microseconds of the longest plan.
+    pub plan_max_us: AtomicU64,
 }
 
 /// Whether the planner could have anything urgent to do: cheap, asked at every change.
@@ -91,13 +128,25 @@ pub async fn run(parts: Parts, reign: Arc<Reign>) {
         let now = parts.clock.stamp();
         let mut wake_at = balance_at.filter(|at| *at > now);
         if has_work(&state) || balance_at.is_some_and(|at| at <= now) {
-            let Some(plan) = plan(&parts, &reign, &state).await else { return };
+            let begun = Instant::now();
+            let Some((plan, planned)) = plan(&parts, &reign, &state).await else { return };
             looked = Some(Look { revision: state.revision(), at: now, wake_at: plan.wake_at });
             wake_at = plan.wake_at.into_iter().chain(wake_at).min();
             *lock(&reign.planning.report) = Some((state.revision(), Arc::new(plan.report)));
             if let Some(decision) = plan.decision {
+                let balance = |chosen: &&Move| chosen.cause == Cause::Balance;
+                let balance_moves = decision.moves.iter().filter(balance).count();
                 let taken = propose(&parts, &state, Command::Place(decision)).await;
-                if taken {
+                if let Some((revision, moves)) = taken {
+                    let balance_moves = u64::try_from(balance_moves).unwrap_or(u64::MAX);
+                    let decided = begun.elapsed();
+                    reign.planning.took(PlanTime {
+                        revision,
+                        moves,
+                        balance_moves,
+                        planned,
+                        decided,
+                    });
                     backoff = BACKOFF.0;
                 } else {
                     sleep(backoff).await;
@@ -115,24 +164,32 @@ pub async fn run(parts: Parts, reign: Arc<Reign>) {
 }
 
 /// Plans off the async threads: a large state takes milliseconds.
-async fn plan(parts: &Parts, reign: &Reign, state: &Arc<State>) -> Option<Plan> {
+async fn plan(parts: &Parts, reign: &Reign, state: &Arc<State>) -> Option<(Plan, Duration)> {
     parts.totals.rounds.fetch_add(1, Ordering::Relaxed);
     let (state, term, now) = (Arc::clone(state), reign.term, parts.clock.stamp());
     let budget = Budget { moves_max: limits::DECISION_MOVES_MAX };
-    tokio::task::spawn_blocking(move || planner::plan(&View { state: &state, term, now }, &budget))
-        .await
-        .ok()
+    let (plan, took) = tokio::task::spawn_blocking(move || {
+        let begun = Instant::now();
+        let plan = planner::plan(&View { state: &state, term, now }, &budget);
+        (plan, begun.elapsed())
+    })
+    .await
+    .ok()?;
+    let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    parts.totals.plan_us.fetch_add(us, Ordering::Relaxed);
+    parts.totals.plan_max_us.fetch_max(us, Ordering::Relaxed);
+    Some((plan, took))
 }
 
-/// Proposes a decision; true when any of it was taken.
-async fn propose(parts: &Parts, basis: &State, decision: Command) -> bool {
+/// Proposes a decision; its revision and the moves taken, if any were.
+async fn propose(parts: &Parts, basis: &State, decision: Command) -> Option<(Revision, u64)> {
     let totals = &parts.totals;
     totals.decisions.fetch_add(1, Ordering::Relaxed);
     let done = match parts.record(vec![parts.request("planner", decision)]).await {
         Ok(done) => done,
         Err(error) => {
             warn!(%error, "a decision was not recorded");
-            return false;
+            return None;
         }
     };
     match done.outcomes.first() {
@@ -142,15 +199,15 @@ async fn propose(parts: &Parts, basis: &State, decision: Command) -> bool {
             let lag = receipt.record.revision.0.saturating_sub(basis.revision().0 + 1);
             totals.lag_revisions.fetch_add(lag, Ordering::Relaxed);
             count(totals, &receipt.refused);
-            true
+            Some((receipt.record.revision, moves))
         }
         Some(Outcome::NoChange(Facts::AllRefused(refused))) => {
             count(totals, refused);
-            false
+            None
         }
         other => {
             debug!(?other, "a decision had no effect");
-            false
+            None
         }
     }
 }
