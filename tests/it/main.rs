@@ -5,7 +5,6 @@ mod api;
 mod cluster;
 mod drains;
 mod history;
-mod levels;
 mod parity;
 mod process;
 mod python;

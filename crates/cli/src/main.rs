@@ -13,7 +13,6 @@ mod exit;
 mod explain;
 mod group;
 mod key_flags;
-mod level;
 mod log;
 mod member;
 mod node;

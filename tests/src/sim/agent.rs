@@ -32,7 +32,10 @@ pub(super) struct Scene<'a> {
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) slot: usize,
-    name: NodeName,
+    worker: usize,
+    role: Role,
+    /// It has two names, of which a new process may choose either.
+    other_name: bool,
     pub(super) alive: bool,
     /// It neither runs nor receives between these times.
     pub(super) hangs_from: u64,
@@ -43,14 +46,17 @@ pub(super) struct Agent {
     pub(super) fails: u64,
     /// It also reports what it has no business to report.
     pub(super) lies: bool,
-    /// Tests of the tests: a node without N-2 and N-4, and one without N-9.
+    /// Tests of the tests: nodes without N-4, without N-2, and without N-9.
     pub(super) takes_lower_terms: bool,
+    pub(super) takes_lower_leaders: bool,
     pub(super) never_fences: bool,
     /// Its clock against true time, in millionths.
     rate: u64,
     sessions: u64,
     registration: Registration,
     pub(super) session: Option<NodeRef>,
+    /// As granted with the session.
+    pub(super) ttl_ms: u64,
     lease_from_ms: u64,
     member: usize,
     sent_ms: u64,
@@ -67,12 +73,13 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(slot: usize, worker: usize, rate: u64) -> Self {
-        let name = NodeName::new(&format!("w{worker}")).expect("a valid name");
+    pub(super) fn new(slot: usize, worker: usize, role: Role, rate: u64) -> Self {
         Self {
             slot,
-            registration: registration(&name, worker, slot, 0),
-            name,
+            registration: registration(worker, role, false, (slot, 0)),
+            worker,
+            role,
+            other_name: false,
             alive: false,
             hangs_from: 0,
             hung_until: 0,
@@ -80,10 +87,12 @@ impl Agent {
             fails: 0,
             lies: false,
             takes_lower_terms: false,
+            takes_lower_leaders: false,
             never_fences: false,
             rate,
             sessions: 0,
             session: None,
+            ttl_ms: TTL_MS,
             lease_from_ms: 0,
             member: 0,
             sent_ms: 0,
@@ -108,12 +117,22 @@ impl Agent {
         self.hangs_from <= now && now < self.hung_until
     }
 
-    /// The process starts: it knows nothing of an earlier one.
-    pub(super) fn boot(&mut self, now: u64, worker: usize) {
+    /// The process starts, maybe under its other name: it knows nothing of an earlier one.
+    pub(super) fn boot(&mut self, now: u64, renamed: bool) {
         self.alive = true;
+        self.other_name ^= renamed;
         self.highest.clear();
         self.seen_leader = (Term(0), Revision(0));
-        self.begin_session(now, worker);
+        self.begin_session(now);
+    }
+
+    pub(super) const fn session_count(&self) -> u64 {
+        self.sessions
+    }
+
+    /// The address that its sessions have in common.
+    pub(super) const fn address(&self) -> &Address {
+        &self.registration.address
     }
 
     pub(super) fn crash(&mut self) {
@@ -130,17 +149,14 @@ impl Agent {
     }
 
     /// Stops everything and asks for a new session under a new incarnation (N-9).
-    fn begin_session(&mut self, now: u64, worker: usize) {
+    fn begin_session(&mut self, now: u64) {
         self.stop_all();
         self.session = None;
         self.sessions += 1;
-        self.registration = registration(&self.name, worker, self.slot, self.sessions);
+        let incarnation = (self.slot, self.sessions);
+        self.registration = registration(self.worker, self.role, self.other_name, incarnation);
         self.sent_ms = 0;
         self.heard_ms = self.local_ms(now);
-    }
-
-    fn worker(&self) -> usize {
-        self.name.as_str()[1..].parse().expect("names are w and a number")
     }
 
     /// One step of its life. The fence comes first: a node that was stopped must look at its clock
@@ -151,7 +167,7 @@ impl Agent {
         }
         self.fence(scene.now);
         let local = self.local_ms(scene.now);
-        if local.saturating_sub(self.heard_ms) > TTL_MS / 4 + 300 {
+        if local.saturating_sub(self.heard_ms) > self.ttl_ms / 4 + 300 {
             self.member = (self.member + 1) % scene.members;
             self.heard_ms = local;
             self.sent_ms = 0;
@@ -167,7 +183,7 @@ impl Agent {
         };
         self.work(session, scene);
         let acks_due = !self.acks.is_empty() && local >= self.acks_from_ms;
-        let pause = if acks_due { 100 } else { TTL_MS / 4 };
+        let pause = if acks_due { 100 } else { self.ttl_ms / 4 };
         if local.saturating_sub(self.sent_ms) >= pause {
             self.report(session, local, scene);
         }
@@ -176,10 +192,10 @@ impl Agent {
 
     fn fence(&mut self, now: u64) {
         if self.session.is_some()
-            && self.lease_age_ms(now) > TTL_MS - MARGIN_MS
+            && self.lease_age_ms(now) > self.ttl_ms - MARGIN_MS
             && !self.never_fences
         {
-            self.begin_session(now, self.worker());
+            self.begin_session(now);
         }
     }
 
@@ -244,10 +260,11 @@ impl Agent {
                     self.sent_ms = 0;
                 }
             }
-            Message::Registered { session, registration, sent_ms }
+            Message::Registered { session, registration, ttl_ms, sent_ms }
                 if self.session.is_none() && registration == self.registration =>
             {
                 self.session = Some(session);
+                self.ttl_ms = ttl_ms;
                 self.lease_from_ms = sent_ms;
                 self.heard_ms = self.local_ms(scene.now);
                 self.fence(scene.now);
@@ -257,18 +274,22 @@ impl Agent {
                 self.heard_ms = self.local_ms(scene.now);
             }
             Message::SessionOver { session } if self.session == Some(session) => {
-                self.begin_session(scene.now, self.worker());
+                self.begin_session(scene.now);
             }
             Message::Directives { session, leader_term, revision, set }
                 if self.session == Some(session) =>
             {
-                if leader_term < self.seen_leader.0 && !self.takes_lower_terms {
+                if leader_term < self.seen_leader.0 && !self.takes_lower_leaders {
                     scene.seen.hit(Kind::Refusal, "F10 node refused a lower leader term");
                     return;
                 }
-                let newest = (leader_term, revision) >= self.seen_leader || self.takes_lower_terms;
-                self.seen_leader = self.seen_leader.max((leader_term, revision));
-                self.obey(session, &set, newest, scene);
+                // Without F10 whoever speaks last is the leader, and sets are ordered by revision
+                // only among those of one leader.
+                let newest = leader_term != self.seen_leader.0 || revision >= self.seen_leader.1;
+                if newest {
+                    self.seen_leader = (leader_term, revision);
+                }
+                self.obey(session, &set, newest.then_some((leader_term, revision)), scene);
             }
             Message::Recorded { session, channel, op, result } if self.session == Some(session) => {
                 self.acks
@@ -287,11 +308,18 @@ impl Agent {
     }
 }
 
-fn registration(name: &NodeName, worker: usize, slot: usize, session: u64) -> Registration {
+/// Two names and one address for each worker; each session is another incarnation.
+fn registration(
+    worker: usize,
+    role: Role,
+    other_name: bool,
+    (slot, session): (usize, u64),
+) -> Registration {
+    let letter = if other_name { 'v' } else { 'w' };
     Registration {
-        name: name.clone(),
+        name: NodeName::new(&format!("{letter}{worker}")).expect("a valid name"),
         address: Address::new(&format!("10.0.0.{worker}:7000")).expect("a valid address"),
-        role: Role::Data,
+        role,
         version: Text::cut("1"),
         labels: BTreeMap::new(),
         incarnation: Incarnation::new(&format!("{slot}-{session}")).expect("a valid incarnation"),

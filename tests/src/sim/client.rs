@@ -1,20 +1,17 @@
-//! An operator who announces, drops, releases, drains and freezes, and remembers what it was told.
-//! It follows the leader and repeats what it got no answer to.
-
-use std::collections::BTreeMap;
+//! An operator who remembers what it was told, follows the leader, and repeats what it got no
+//! answer to, under the same request id. What it asks for is in `intents`.
 
 use state::State;
-use state::channel::ChannelSpec;
-use state::command::Command;
-use state::ids::{ChannelName, CollectionId, Text};
-use state::node::{NodeRef, NodeStatus};
+use state::command::{Command, Retry};
+use state::epoch::Timestamp;
+use state::ids::RequestId;
+use state::outcome::Outcome;
 
+use super::intents::{announce_again, choose, policy, restore_service};
 use super::net::Message;
 use super::oracle::Oracle;
 use super::rng::Rng;
-use super::world::{MARGIN_MS, TTL_MS};
 
-const NAMES: u64 = 24;
 /// Without an answer for this long, the next member is asked.
 const PATIENCE_MS: u64 = 900;
 const TRIES_MAX: u32 = 12;
@@ -22,6 +19,7 @@ const TRIES_MAX: u32 = 12;
 #[derive(Debug)]
 struct Asked {
     id: u64,
+    retry: Option<Retry>,
     command: Command,
     sent_ms: u64,
     tries: u32,
@@ -29,28 +27,46 @@ struct Asked {
 
 #[derive(Debug)]
 pub(super) struct Client {
+    index: u8,
     member: usize,
     asked: Option<Asked>,
     ids: u64,
     rest_until: u64,
     configured: bool,
+    /// Asked for as soon as it may ask again.
+    next: Option<Command>,
+}
+
+impl Asked {
+    fn message(&self) -> Message {
+        Message::Request { id: self.id, retry: self.retry, command: self.command.clone() }
+    }
+}
+
+/// What the operator wants of the group as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// It only undoes what keeps nodes out of service.
+    pub(super) calm: bool,
+    /// Load is to be evened out.
+    pub(super) balance: bool,
 }
 
 impl Client {
-    pub(super) const fn new() -> Self {
-        Self { member: 0, asked: None, ids: 0, rest_until: 0, configured: false }
+    pub(super) const fn new(index: u8) -> Self {
+        Self { index, member: 0, asked: None, ids: 0, rest_until: 0, configured: false, next: None }
     }
 
     pub(super) const fn idle(&self) -> bool {
         self.asked.is_none()
     }
 
-    /// What it sends in this step. In calm times it only undoes what keeps nodes out of service.
+    /// What it sends in this step.
     pub(super) fn step(
         &mut self,
         now: u64,
         state: &State,
-        calm: bool,
+        Wish { calm, balance }: Wish,
         rng: &mut Rng,
     ) -> Option<(usize, Message)> {
         if let Some(asked) = &mut self.asked {
@@ -61,8 +77,7 @@ impl Client {
             asked.sent_ms = now;
             self.member = (self.member + 1) % 3;
             if asked.tries <= TRIES_MAX || calm {
-                let message = Message::Request { id: asked.id, command: asked.command.clone() };
-                return Some((self.member, message));
+                return Some((self.member, asked.message()));
             }
             self.asked = None;
         }
@@ -70,16 +85,30 @@ impl Client {
             return None;
         }
         let command = if !self.configured {
-            policy()
+            policy(balance)
+        } else if let Some(next) = self.next.take() {
+            next
         } else if calm {
-            restore_service(state)?
+            restore_service(state, balance)?
         } else {
             choose(state, rng)?
         };
         self.ids += 1;
-        self.asked = Some(Asked { id: self.ids, command: command.clone(), sent_ms: now, tries: 0 });
+        let sent_ms = now;
+        let retry = rng.permille(800).then(|| self.retry(state, rng));
+        let asked = self.asked.insert(Asked { id: self.ids, retry, command, sent_ms, tries: 0 });
         self.rest_until = now + rng.between(20, 400);
-        Some((self.member, Message::Request { id: self.ids, command }))
+        Some((self.member, asked.message()))
+    }
+
+    /// A new id, made at the log time the client knows of, give or take its clock.
+    fn retry(&self, state: &State, rng: &mut Rng) -> Retry {
+        let mut id = [0; 16];
+        id[0] = self.index;
+        id[8..].copy_from_slice(&self.ids.to_be_bytes());
+        let ago = rng.between(0, 2_000);
+        let issued_at = Timestamp(state.now().0.saturating_sub(ago));
+        Retry { request_id: RequestId(id), issued_at }
     }
 
     /// Takes an answer; an order it was refused or granted is remembered by the oracle.
@@ -87,7 +116,9 @@ impl Client {
         match message {
             Message::Reply { id, index, outcome } => {
                 if let Some(asked) = self.asked.take_if(|asked| asked.id == id) {
-                    self.configured = true;
+                    // Its clock may have been ten minutes late; then the settings are not there.
+                    self.configured |= !matches!(*outcome, Outcome::Rejected(_));
+                    self.next = announce_again(&asked.command, &outcome);
                     oracle.replied(index, asked.command, outcome);
                 }
             }
@@ -101,77 +132,4 @@ impl Client {
             _ => {}
         }
     }
-}
-
-/// Settings with short times, so that everything happens within seconds.
-fn policy() -> Command {
-    let settings = [
-        ("ttl_ms", TTL_MS),
-        ("expiry_grace_ms", 1_000),
-        ("margin_ms", MARGIN_MS),
-        ("leader_grace_ms", 1_000),
-        ("watch_timeout_ms", 2_500),
-        ("release_timeout_ms", 1_500),
-        ("cooldown_base_ms", 200),
-        ("cooldown_max_ms", 2_000),
-        ("settle_ms", 300),
-        ("balance_moves_max", 3),
-    ];
-    let entry = |(name, value): (&str, u64)| (Text::cut(name), Text::cut(&value.to_string()));
-    Command::SetPolicy { values: settings.into_iter().map(entry).collect::<BTreeMap<_, _>>() }
-}
-
-fn sessions(state: &State, status: NodeStatus) -> Vec<NodeRef> {
-    state.nodes().filter(|node| node.status == status).map(|node| node.node_ref()).collect()
-}
-
-fn restore_service(state: &State) -> Option<Command> {
-    if let Some(name) = state.frozen_names().next() {
-        return Some(Command::Thaw { name: name.clone() });
-    }
-    let stopping = sessions(state, NodeStatus::Stopping);
-    stopping.first().map(|node| Command::UnsetStopping { node: *node })
-}
-
-fn choose(state: &State, rng: &mut Rng) -> Option<Command> {
-    let channels: Vec<_> = state.channels().collect();
-    let channel = rng.pick(&channels).map(|channel| (channel.spec.name.clone(), channel.term));
-    match rng.between(0, 99) {
-        0..=29 => Some(announce(rng)),
-        30..=39 => channel.map(|(channel, _)| Command::MarkDropped { channel, claim: None }),
-        40..=45 => channel.map(|(channel, _)| Command::RemoveChannel { channel }),
-        46..=69 => channel.map(|(channel, term)| Command::Release { channel, term }),
-        70..=74 => {
-            let nodes: Vec<_> = state.nodes().collect();
-            let name = rng.pick(&nodes)?.registration.name.clone();
-            Some(Command::Freeze { name })
-        }
-        75..=82 => state.frozen_names().next().map(|name| Command::Thaw { name: name.clone() }),
-        83..=87 => {
-            let node = *rng.pick(&sessions(state, NodeStatus::Up))?;
-            Some(Command::SetStopping { node })
-        }
-        88..=95 => {
-            let node = *rng.pick(&sessions(state, NodeStatus::Stopping))?;
-            Some(Command::UnsetStopping { node })
-        }
-        96..=97 => {
-            let node = *rng.pick(&sessions(state, NodeStatus::Up))?;
-            Some(Command::Revoke { node })
-        }
-        _ => None,
-    }
-}
-
-fn announce(rng: &mut Rng) -> Command {
-    let first = rng.between(0, NAMES - 1);
-    let numbers = (first..first + rng.between(1, 4)).map(|number| number % NAMES);
-    let specs = numbers.map(|number| ChannelSpec {
-        name: ChannelName::new(&format!("c{number:02}")).expect("a valid name"),
-        collection: CollectionId(number % 3),
-        pchannel: Text::cut(&format!("p{}", number % 4)),
-        positions: vec![1, 2, 3],
-        schema_ref: Text::cut("s"),
-    });
-    Command::WatchChannels(specs.collect())
 }

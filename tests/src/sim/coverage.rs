@@ -19,8 +19,10 @@ pub enum Kind {
 }
 
 /// Every fault the simulator injects.
-const FAULTS: [&str; 26] = [
+const FAULTS: [&str; 32] = [
     "agent_acks_late",
+    "agent_back_after_expiry",
+    "agent_back_before_expiry",
     "agent_conflict",
     "agent_consumer_died",
     "agent_crashed",
@@ -28,13 +30,17 @@ const FAULTS: [&str; 26] = [
     "agent_lied",
     "agent_release_failed",
     "agent_release_ignored",
+    "agent_renamed",
     "agent_replaced",
     "agent_slow",
     "agent_watch_failed",
     "clock_jumped",
     "forged_decision",
+    "forged_old_guards",
+    "leader_changed_every_few_steps",
     "leader_crashed",
     "leader_lost_renewal",
+    "leader_of_one_step_acted",
     "leader_stalled",
     "leader_zombie",
     "link_cut",
@@ -49,7 +55,7 @@ const FAULTS: [&str; 26] = [
 ];
 
 /// Every row of 18.5 that channels can go through.
-const TRANSITIONS: [&str; 25] = [
+const TRANSITIONS: [&str; 30] = [
     "to_release dropping: failed -> removed",
     "to_release dropping: node left -> removed",
     "to_release dropping: ok -> removed",
@@ -68,17 +74,22 @@ const TRANSITIONS: [&str; 25] = [
     "watched: failed stopped -> buffered",
     "watched: node left -> buffered",
     "watched: older -> stale",
+    "any: cleaner registered",
     "any: cool-down of a node that left removed",
     "any: former owner cleared",
+    "any: level raised",
+    "any: load uneven, planner releases",
     "any: node stopping, planner releases",
+    "any: policy chosen",
     "any: session expired",
     "any: session replaced",
     "any: session revoked",
+    "any: settings changed",
     "buffered: given back",
 ];
 
 /// The fences.
-const REFUSALS: [&str; 12] = [
+const REFUSALS: [&str; 13] = [
     "F1 stale term",
     "F2 future basis",
     "F3 assignment changed",
@@ -91,6 +102,7 @@ const REFUSALS: [&str; 12] = [
     "F9 node refused a lower channel term",
     "F10 node refused a lower leader term",
     "R-7 commit of a former owner",
+    "ruling 12 request repeated",
 ];
 
 /// Counts by case.

@@ -2,15 +2,16 @@
 //! pattern.
 
 use state::command::{Command, Request};
-use state::decision::{Action, Basis, Cause, Decision, Guard, Move};
+use state::decision::{Action, Basis, Cause, Decision, Move};
 use state::epoch::{Revision, Term};
 use state::ids::Text;
 use state::node::NodeStatus;
 
+use super::breach;
 use super::coverage::Kind;
 use super::net::Endpoint;
 use super::reign::Tag;
-use super::world::{DOOMED, MEMBERS, TTL_MS, WORKERS, World};
+use super::world::{DOOMED, MARGIN_MS, MEMBERS, QUERY, TTL_MS, TWIN, WORKERS, World};
 
 impl World {
     /// One step of trouble.
@@ -20,7 +21,7 @@ impl World {
             self.net.duplicate = self.rng.between(0, 100);
             self.net.straggle = self.rng.between(0, 200);
         }
-        if self.rng.permille(12) {
+        if self.rng.permille(self.churn.trouble()) {
             self.trouble_leader();
         }
         if self.rng.permille(12) {
@@ -36,13 +37,37 @@ impl World {
             self.trouble_proposals();
         }
         self.trouble_renewal();
+        self.trouble_granted();
         self.end_replacement();
+        self.change_leaders();
+    }
+
+    /// A process of this worker starts, under a new incarnation, and sometimes under another name.
+    pub(super) fn boot(&mut self, slot: usize) {
+        let state = &self.oracle.reference;
+        let address = self.agents[slot].address();
+        let known = |node: &&std::sync::Arc<state::node::Node>| {
+            node.status != NodeStatus::Down && node.registration.address == *address
+        };
+        let came_back = state.nodes().any(|node| known(&node));
+        if came_back {
+            self.seen.hit(Kind::Fault, "agent_back_before_expiry");
+        } else if self.agents[slot].session_count() > 0 {
+            self.seen.hit(Kind::Fault, "agent_back_after_expiry");
+        }
+        let renamed = self.trouble && self.rng.permille(100);
+        if renamed && came_back {
+            self.seen.hit(Kind::Fault, "agent_renamed");
+        }
+        self.oracle.booted(slot);
+        self.agents[slot].boot(self.now, renamed);
     }
 
     fn trouble_leader(&mut self) {
         let Some(leader) = self.leader else { return };
         let until = self.now + self.rng.between(300, 4_000);
-        match self.rng.between(0, 3) {
+        let zombie = self.churn.favours_zombies() && self.rng.permille(500);
+        match if zombie { 1 } else { self.rng.between(0, 3) } {
             0 => {
                 self.seen.hit(Kind::Fault, "leader_crashed");
                 self.depose();
@@ -50,9 +75,12 @@ impl World {
             }
             1 => {
                 self.seen.hit(Kind::Fault, "leader_zombie");
-                let for_ms = self.rng.between(300, 3 * TTL_MS);
+                let for_ms = self.rng.between(300, 4 * TTL_MS);
                 self.members[leader].isolated_until = self.now + for_ms;
                 self.depose();
+                if self.rng.permille(500) {
+                    self.cut_off_with(leader);
+                }
             }
             2 => {
                 self.seen.hit(Kind::Fault, "leader_stalled");
@@ -67,6 +95,14 @@ impl World {
                 self.step_down(leader);
                 self.election_ms = self.now;
             }
+        }
+    }
+
+    /// A node reaches this member and no other.
+    fn cut_off_with(&mut self, member: usize) {
+        let agent = Endpoint::Agent(self.rng.index(WORKERS));
+        for other in (0..MEMBERS).filter(|other| *other != member).map(Endpoint::Member) {
+            self.net.cut.extend([(agent, other), (other, agent)]);
         }
     }
 
@@ -116,14 +152,13 @@ impl World {
     }
 
     fn trouble_agent(&mut self) {
-        let slot = self.rng.index(WORKERS);
+        let slot = if self.rng.permille(100) { QUERY } else { self.rng.index(WORKERS) };
         let until = self.now + self.rng.between(200, 2 * TTL_MS);
         if !self.agents[slot].alive {
             if self.rng.permille(700) {
                 return;
             }
-            self.oracle.booted(slot);
-            self.agents[slot].boot(self.now, slot);
+            self.boot(slot);
             return;
         }
         match self.rng.between(0, 6) {
@@ -133,6 +168,13 @@ impl World {
             }
             1 => {
                 self.seen.hit(Kind::Fault, "agent_hung");
+                // It may come back just in time: its silence stands in the log by then.
+                let just_in_time = self.rng.permille(400);
+                let until = if just_in_time {
+                    self.now + self.rng.between(TTL_MS * 2 / 3, TTL_MS - MARGIN_MS)
+                } else {
+                    until
+                };
                 self.agents[slot].hung_until = until;
                 self.agents[slot].hangs_from = self.now;
             }
@@ -145,10 +187,9 @@ impl World {
             3 => self.agents[slot].fails = self.rng.between(0, 400),
             4 => self.agents[slot].lies = !self.agents[slot].lies,
             5 => self.agents[slot].slow = 1,
-            _ if slot == 0 && !self.agents[WORKERS].alive => {
+            _ if slot == 0 && !self.agents[TWIN].alive => {
                 self.seen.hit(Kind::Fault, "agent_replaced");
-                self.oracle.booted(WORKERS);
-                self.agents[WORKERS].boot(self.now, 0);
+                self.boot(TWIN);
             }
             _ => {}
         }
@@ -156,9 +197,9 @@ impl World {
 
     /// Two processes of one worker replace each other: one of them goes soon.
     fn end_replacement(&mut self) {
-        let both = self.agents[0].alive && self.agents[WORKERS].alive;
+        let both = self.agents[0].alive && self.agents[TWIN].alive;
         if both && self.rng.permille(15) {
-            let slot = if self.rng.permille(500) { 0 } else { WORKERS };
+            let slot = if self.rng.permille(500) { 0 } else { TWIN };
             self.agents[slot].crash();
         }
     }
@@ -169,7 +210,7 @@ impl World {
             self.net.cut.clear();
             return;
         }
-        let agent = Endpoint::Agent(self.rng.index(WORKERS + 1));
+        let agent = Endpoint::Agent(self.rng.index(QUERY + 1));
         let one = self.rng.index(MEMBERS);
         let all = self.rng.permille(400);
         let (up, down) = (self.rng.permille(700), self.rng.permille(800));
@@ -203,6 +244,25 @@ impl World {
         let for_ms = self.rng.between(500, 2 * TTL_MS);
         self.agents[slot].hung_until = self.now + 60 + for_ms;
         self.agents[slot].hangs_from = self.now + 60;
+    }
+
+    /// A node that was granted time while its silence stands in the log falls silent at once, and
+    /// maybe its leader goes. There is no such moment unless a rule of 18.5 is broken.
+    fn trouble_granted(&mut self) {
+        let state = &self.oracle.reference;
+        let slot = self.agents.iter().position(|agent| {
+            let session = agent.session.and_then(|session| state.live(session));
+            let counted = session.is_some_and(|session| session.silent_ms > TTL_MS / 2);
+            counted && agent.lease_age_ms(self.now) < 200 && !agent.hung(self.now)
+        });
+        let Some(slot) = slot.filter(|_| self.rng.permille(300)) else { return };
+        self.agents[slot].hangs_from = self.now;
+        self.agents[slot].hung_until = self.now + self.rng.between(500, 2 * TTL_MS);
+        if let Some(leader) = self.leader.filter(|_| self.rng.permille(500)) {
+            self.step_down(leader);
+            self.depose();
+            self.election_ms = self.now;
+        }
     }
 
     /// What deposed leaders proposed reaches the present one; decisions come from a planner gone
@@ -242,8 +302,11 @@ impl World {
         batch
     }
 
-    /// From a future state, or regardless of limits, cool-downs and former sessions.
+    /// From a future state, from one that is long past, or regardless of limits, cool-downs and
+    /// former sessions.
     fn forged_decision(&mut self) -> Option<Request> {
+        let kind = self.rng.between(0, 4);
+        let old_guards = kind == 2;
         let state = &self.oracle.reference;
         let nodes: Vec<_> = state.nodes().filter(|node| node.status != NodeStatus::Down).collect();
         let mut moves = Vec::new();
@@ -255,12 +318,17 @@ impl World {
                 None => Action::Assign { to },
                 Some(from) => Action::Move { from, to },
             };
-            let guard = Guard { term: channel.term, phase: channel.phase.kind() };
+            let mut guard = breach::guard(channel);
+            if old_guards && let Some(term) = self.oracle.earlier(&channel.spec.name, &mut self.rng)
+            {
+                self.seen.hit(Kind::Fault, "forged_old_guards");
+                guard.term = term;
+            }
             let channel = channel.spec.name.clone();
             moves.push(Move { channel, guard, action, cause: Cause::Balance });
         }
         let mut basis = Basis { term: self.term, revision: state.revision() };
-        match self.rng.between(0, 3) {
+        match kind {
             0 => basis.revision = Revision(basis.revision.0 + 1_000),
             1 => basis.term = Term(basis.term.0.saturating_sub(1)),
             _ => {}
@@ -285,11 +353,10 @@ impl World {
             let agent = &mut self.agents[slot];
             agent.hung_until = agent.hung_until.min(self.now);
             (agent.slow, agent.fails, agent.lies) = (1, 0, false);
-            if slot == DOOMED || slot == WORKERS {
+            if slot == DOOMED || slot == TWIN {
                 agent.crash();
             } else if !agent.alive {
-                self.oracle.booted(slot);
-                self.agents[slot].boot(self.now, slot);
+                self.boot(slot);
             }
         }
     }

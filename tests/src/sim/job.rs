@@ -3,7 +3,7 @@
 
 use state::channel::AckResult;
 use state::command::NodeAck;
-use state::epoch::{ChannelTerm, Op};
+use state::epoch::{ChannelTerm, Op, Revision, Term};
 use state::ids::{ChannelName, Text};
 use state::node::NodeRef;
 use state::{Directive, DirectiveKind};
@@ -30,19 +30,21 @@ pub(super) struct Job {
 impl Agent {
     /// Brings what runs in line with the desired set: stop first, then start.
     ///
-    /// A set that arrives after a newer one says nothing of what is absent from it.
+    /// `newest` is the leader term and revision of the set; none for one that arrives after a newer
+    /// one, which says nothing of what is absent from it.
     pub(super) fn obey(
         &mut self,
         session: NodeRef,
         set: &[Directive],
-        newest: bool,
+        newest: Option<(Term, Revision)>,
         scene: &mut Scene<'_>,
     ) {
         let local = self.local_ms(scene.now);
         for (channel, job) in &mut self.jobs {
             let wanted = set.binary_search_by(|directive| directive.channel.cmp(channel)).is_ok();
             let stopping = matches!(job.stage, Stage::Stopping { ack: None, .. });
-            if newest && !wanted && !stopping {
+            if let (Some(by), false, false) = (newest, wanted, stopping) {
+                scene.oracle.dropped(self.slot, by, channel, job.term);
                 let lingers = scene.trouble && scene.rng.permille(350);
                 let took = scene.rng.between(10, if lingers { 6_000 } else { 60 });
                 job.stage = Stage::Stopping { done_ms: local + took, ack: None };

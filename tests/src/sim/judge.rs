@@ -1,10 +1,11 @@
 //! Counts which transition of 18.5 or which fence a command met. Judges nothing.
 
 use state::State;
-use state::channel::{AckResult, Phase, PhaseKind, UnassignCause};
+use state::channel::{AckResult, Phase, PhaseKind, ReleaseCause, UnassignCause};
 use state::command::{Command, Request};
 use state::decision::Cause;
 use state::event::Event;
+use state::ids::Text;
 use state::node::DownCause;
 use state::outcome::{Facts, Outcome, Refusal, Rejection};
 
@@ -20,10 +21,18 @@ pub(super) fn count(before: &State, request: &Request, outcome: &Outcome, seen: 
                 if let Some(case) = transition(before, &request.command, event) {
                     seen.hit(Kind::Transition, case);
                 }
+                if let Event::ReleaseStarted { cause, .. } = event
+                    && request.actor == Text::cut("planner")
+                {
+                    seen.hit(Kind::Transition, moved(*cause));
+                }
             }
         }
         Outcome::NoChange(Facts::AllRefused(refused)) => {
             refused.iter().for_each(|refused| self::refusal(refused.refusal, seen));
+        }
+        Outcome::NoChange(Facts::Repeated(_)) => {
+            seen.hit(Kind::Refusal, "ruling 12 request repeated");
         }
         Outcome::NoChange(_) => seen.hit(Kind::Note, "no change"),
         Outcome::Rejected(rejection) => rejected(before, request, rejection, seen),
@@ -85,12 +94,15 @@ fn transition(before: &State, command: &Command, event: &Event) -> Option<&'stat
                 Some("to_watch: failed -> to_release")
             }
             Command::OpTimeout { .. } => Some("to_watch: timeout -> to_release"),
-            Command::Place(_) => Some("any: node stopping, planner releases"),
             _ => None,
         },
         Event::ChannelUnassigned { channel, cause, .. } => {
             Some(unassigned(phase(before, channel)?, *cause))
         }
+        Event::PolicyChanged { .. } => Some("any: settings changed"),
+        Event::ChoiceChanged { .. } => Some("any: policy chosen"),
+        Event::LevelRaised { .. } => Some("any: level raised"),
+        Event::CleanerRegistered { .. } => Some("any: cleaner registered"),
         Event::ChannelRemoved { channel, .. } => removed(before.channel(channel)?, command),
         _ => None,
     }
@@ -106,6 +118,13 @@ const fn unassigned(before: PhaseKind, cause: UnassignCause) -> &'static str {
         (UnassignCause::NodeDown, PhaseKind::ToWatch) => "to_watch: node left -> buffered",
         (UnassignCause::NodeDown, PhaseKind::Watched) => "watched: node left -> buffered",
         (UnassignCause::NodeDown, _) => "to_release: node left -> buffered",
+    }
+}
+
+const fn moved(cause: ReleaseCause) -> &'static str {
+    match cause {
+        ReleaseCause::Drain => "any: node stopping, planner releases",
+        _ => "any: load uneven, planner releases",
     }
 }
 

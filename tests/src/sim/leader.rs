@@ -5,15 +5,17 @@ use std::rc::Rc;
 
 use planner::{Budget, View};
 use server::leader::silence::SilenceMeter;
-use state::command::Command;
+use state::command::{Command, Request};
 use state::event::Event;
+use state::ids::Text;
 use state::node::NodeRef;
 use state::outcome::{Facts, Outcome};
 use state::{State, directives_for};
 
+use super::breach::Broken;
 use super::net::{Endpoint, Message, Progress};
 use super::reign::{Deciding, Desk, Reign, Renewal, Tag};
-use super::world::{Broken, ELECTION_MAX_MS};
+use super::world::ELECTION_MAX_MS;
 
 /// Directives are sent again after this long even when nothing changed.
 const RESEND_MS: u64 = 500;
@@ -152,6 +154,11 @@ impl Reign {
         self.planned_at = Some(state.revision());
         self.wake_at = plan.wake_at;
         if let Some(decision) = plan.decision {
+            if desk.quick && desk.rng.permille(500) {
+                self.deciding = Some(Deciding::InFlight);
+                self.propose("planner", vec![Command::Place(decision)], Tag::Plan, desk);
+                return;
+            }
             let propose_ms = desk.now + desk.rng.between(0, 120);
             self.deciding = Some(Deciding::Planned { decision, propose_ms });
         }
@@ -195,13 +202,14 @@ impl Reign {
                 let tag = Tag::Commit { slot, command: command.clone() };
                 self.propose("node", vec![command], tag, desk);
             }
-            (Endpoint::Client(client), Message::Request { id, command }) => {
+            (Endpoint::Client(client), Message::Request { id, retry, command }) => {
                 if desk.broken == Some(Broken::EarlyReplies) {
                     let outcome = Rc::new(Outcome::NoChange(Facts::Already));
                     let message = Message::Reply { id, index: desk.log_len, outcome };
                     desk.sends.push((from, message));
                 }
-                self.propose("operator", vec![command], Tag::Client { client, id }, desk);
+                let request = Request { actor: Text::cut("operator"), retry, command };
+                self.submit(vec![request], Tag::Client { client, id }, desk);
             }
             _ => {}
         }
@@ -281,7 +289,9 @@ impl Reign {
             Tag::Register { slot, registration, sent_ms } => {
                 if let Some(session) = session_of(&outcomes[0]) {
                     self.connected.insert(slot, session);
-                    let registration = Some(registration);
+                    // An entry after this one may have ended it again.
+                    let Some(live) = state.live(session) else { return };
+                    let registration = Some((registration, live.ttl_ms));
                     self.renew(Renewal { slot, session, sent_ms, registration }, state, desk);
                 }
             }
@@ -312,7 +322,9 @@ impl Reign {
 fn acknowledge(renewal: Renewal, desk: &mut Desk<'_>) {
     let Renewal { slot, session, sent_ms, registration } = renewal;
     let message = match registration {
-        Some(registration) => Message::Registered { session, registration, sent_ms },
+        Some((registration, ttl_ms)) => {
+            Message::Registered { session, registration, ttl_ms, sent_ms }
+        }
         None => Message::Renewed { session, sent_ms },
     };
     desk.sends.push((Endpoint::Agent(slot), message));

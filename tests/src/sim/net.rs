@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use state::Directive;
 use state::channel::AckResult;
-use state::command::{Command, NodeAck, OwnerClaim};
+use state::command::{Command, NodeAck, OwnerClaim, Retry};
 use state::epoch::{ChannelTerm, Op, Revision, Term};
 use state::ids::ChannelName;
 use state::node::{NodeRef, Registration};
@@ -37,9 +37,9 @@ pub(super) enum Message {
     Register { registration: Registration, sent_ms: u64 },
     Report { session: NodeRef, sent_ms: u64, acks: Vec<NodeAck>, progress: Vec<Progress> },
     Commit { channel: ChannelName, claim: OwnerClaim, positions: Vec<u8> },
-    Request { id: u64, command: Command },
+    Request { id: u64, retry: Option<Retry>, command: Command },
     NotLeader { hint: Option<usize> },
-    Registered { session: NodeRef, registration: Registration, sent_ms: u64 },
+    Registered { session: NodeRef, registration: Registration, ttl_ms: u64, sent_ms: u64 },
     Renewed { session: NodeRef, sent_ms: u64 },
     SessionOver { session: NodeRef },
     Directives { session: NodeRef, leader_term: Term, revision: Revision, set: Rc<Vec<Directive>> },

@@ -1,25 +1,27 @@
 //! What must never happen. Keeps a record of its own, made from the log and from what nodes do, and
-//! compares everything with it. What counts as covered is in `judge`.
+//! compares everything with it. Fences of decisions and sessions are in `fences`; what counts as
+//! covered, in `judge`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use state::channel::{AckResult, UnassignCause};
-use state::command::{Command, NodeAck, Request};
-use state::epoch::{ChannelTerm, Op, Timestamp};
+use state::channel::{AckResult, PhaseKind, UnassignCause};
+use state::command::{Command, NodeAck, Request, Retry};
+use state::epoch::{ChannelTerm, Op, Revision, Timestamp};
 use state::event::Event;
-use state::ids::{ChannelName, Text};
-use state::node::{DownCause, NodeRef};
+use state::ids::{ChannelName, RequestId, Text};
+use state::node::{DownCause, NodeRef, Registration};
 use state::outcome::{Facts, Outcome};
+use state::policy::Policy;
 use state::{Context, State};
 
 use super::coverage::Coverage;
+use super::fences::counts;
 use super::job::Job;
 use super::judge;
 use super::log::Log;
 use super::replica::Applied;
 use super::rng::Rng;
-use super::world::TTL_MS;
 
 /// Something that must never happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +42,16 @@ enum End {
 }
 
 /// The oracle's own idea of a channel.
-#[derive(Debug, Clone, Copy, Default)]
-struct Shadow {
-    owner: Option<NodeRef>,
-    term: ChannelTerm,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shadow {
+    pub(super) owner: Option<NodeRef>,
+    pub(super) term: ChannelTerm,
     op: Op,
+    pub(super) phase: PhaseKind,
+    /// First term of this life of the channel.
+    pub(super) added: ChannelTerm,
+    /// Its release counts against the limit of moves.
+    moving: bool,
 }
 
 /// A channel, its owner, a term and a directive, as rumour has it.
@@ -60,12 +67,26 @@ pub(super) struct Oracle {
     last_terms: BTreeMap<ChannelName, ChannelTerm>,
     placed: BTreeMap<(ChannelName, ChannelTerm), NodeRef>,
     ended: BTreeMap<(ChannelName, ChannelTerm), End>,
-    down: BTreeMap<NodeRef, DownCause>,
+    pub(super) down: BTreeMap<NodeRef, DownCause>,
     acks: BTreeSet<(NodeRef, ChannelName, ChannelTerm, Op, AckResult)>,
     started: BTreeMap<(usize, ChannelName), ChannelTerm>,
     positions: BTreeMap<ChannelName, Vec<u8>>,
+    /// Everyone who ever had a session.
+    pub(super) sessions: BTreeMap<NodeRef, Registration>,
+    /// Limit of moves in flight, as clients set it.
+    pub(super) moves_max: u32,
+    /// Requests that count once, with the revision at which they did.
+    once: BTreeMap<RequestId, Revision>,
     replied: Vec<(usize, Command, Rc<Outcome>)>,
     rumours: Vec<Gossip>,
+}
+
+impl Shadow {
+    /// A channel that got this term without an owner.
+    const fn added(term: ChannelTerm) -> Self {
+        let phase = PhaseKind::Buffered;
+        Self { owner: None, term, op: Op(0), phase, added: term, moving: false }
+    }
 }
 
 impl Oracle {
@@ -82,6 +103,9 @@ impl Oracle {
             acks: BTreeSet::new(),
             started: BTreeMap::new(),
             positions: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            moves_max: Policy::default().balance_moves_max,
+            once: BTreeMap::new(),
             replied: Vec::new(),
             rumours: Vec::new(),
         }
@@ -91,7 +115,12 @@ impl Oracle {
         self.violations.push(Violation { rule, detail });
     }
 
-    fn demand(&mut self, holds: bool, rule: &'static str, detail: impl FnOnce() -> String) {
+    pub(super) fn demand(
+        &mut self,
+        holds: bool,
+        rule: &'static str,
+        detail: impl FnOnce() -> String,
+    ) {
         if !holds {
             self.violated(rule, detail());
         }
@@ -140,28 +169,78 @@ impl Oracle {
         Some((channel.clone(), shadow.owner, shadow.term, shadow.op))
     }
 
-    /// An entry was committed: judges what it does.
-    pub(super) fn committed(&mut self, log: &Log, index: usize, seen: &mut Coverage) {
+    /// An earlier term of this channel, or of one of the same name.
+    pub(super) fn earlier(&self, channel: &ChannelName, rng: &mut Rng) -> Option<ChannelTerm> {
+        let of = |rumour: &&Gossip| rumour.0 == *channel;
+        let terms: Vec<_> = self.rumours.iter().filter(of).map(|rumour| rumour.2).collect();
+        rng.pick(&terms).copied()
+    }
+
+    /// An entry was committed: judges what it does. `meant` is what was asked for, request by
+    /// request; nobody asked for what is none.
+    pub(super) fn committed(
+        &mut self,
+        log: &Log,
+        index: usize,
+        meant: &[Option<Request>],
+        seen: &mut Coverage,
+    ) {
         let entry = log.get(index);
         let context = Context { term: entry.term, now: entry.stamp };
         let mut outcomes = Vec::new();
-        for request in &entry.requests() {
+        for (request, meant) in entry.requests().iter().zip(meant) {
             let before = self.reference.clone();
             let outcome = Rc::new(self.reference.apply(&context, request));
             judge::count(&before, request, &outcome, seen);
-            self.judge(&before, request, &outcome);
+            if let Some(meant) = meant {
+                self.judge_once(meant, &outcome);
+                if matches!(*outcome, Outcome::Accepted(_)) {
+                    self.judge_basis(&before, &context, &meant.command);
+                    self.note_settings(&meant.command);
+                }
+                self.judge(&before, request, meant, &outcome);
+            }
             outcomes.push(outcome);
         }
+        let moving = self.moving();
+        self.demand(moving == self.reference.moving(), "moves in flight are counted", || {
+            format!("{moving} at {index}")
+        });
+        // This recomputes the digest too.
         for violation in state::check(&self.reference) {
             self.violated("invariants hold", format!("{violation:?}"));
         }
         let (witness, digest) = (self.reference.witness(), self.reference.digest());
-        let again = self.reference.recompute_digest();
-        self.demand(digest == again, "the digest is that of the records", || format!("at {index}"));
         self.record.push(Applied { witness, digest, outcomes });
     }
 
-    fn judge(&mut self, before: &State, request: &Request, outcome: &Outcome) {
+    /// Ruling 12: a request of which a repetition would do harm counts once.
+    fn judge_once(&mut self, meant: &Request, outcome: &Outcome) {
+        let repeatable = !matches!(
+            meant.command,
+            Command::RemoveChannel { .. }
+                | Command::MarkDropped { claim: None, .. }
+                | Command::SetPolicy { .. }
+        );
+        let (Some(Retry { request_id, .. }), false) = (meant.retry, repeatable) else { return };
+        let counted = self.once.get(&request_id).copied();
+        match outcome {
+            Outcome::Accepted(receipt) => {
+                self.demand(counted.is_none(), "a request counts once", || {
+                    format!("{} at {counted:?} and again", meant.command)
+                });
+                self.once.insert(request_id, receipt.record.revision);
+            }
+            Outcome::NoChange(Facts::Repeated(revision)) => {
+                self.demand(counted == Some(*revision), "a request counts once", || {
+                    format!("{} is told {revision}, not {counted:?}", meant.command)
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&mut self, before: &State, request: &Request, meant: &Request, outcome: &Outcome) {
         let after: (Timestamp, _) = (self.reference.now(), self.reference.revision());
         self.demand(after.0 >= before.now(), "log time never runs back", || format!("{request:?}"));
         let accepted = matches!(outcome, Outcome::Accepted(_));
@@ -172,7 +251,14 @@ impl Oracle {
         self.judge_plan(before, request, outcome);
         let Outcome::Accepted(receipt) = outcome else { return };
         for event in &receipt.record.events {
-            self.judge_event(request, event);
+            if let Command::Place(decision) = &meant.command {
+                self.judge_move(decision, event);
+            }
+            self.judge_session(&meant.command, event);
+            self.judge_event(request, meant, event);
+            if matches!(meant.command, Command::Place(_)) {
+                self.judge_capacity(event);
+            }
         }
     }
 
@@ -192,15 +278,17 @@ impl Oracle {
         });
     }
 
-    fn judge_event(&mut self, request: &Request, event: &Event) {
+    fn judge_event(&mut self, request: &Request, meant: &Request, event: &Event) {
         match event {
+            Event::NodeCameUp { node, registration } => {
+                self.sessions.insert(*node, registration.clone());
+            }
             Event::NodeWentDown { node, cause } => {
                 self.down.insert(*node, *cause);
             }
             Event::ChannelAdded { spec, term, .. } => {
                 self.rises(&spec.name, *term);
-                let shadow = Shadow { term: *term, ..Shadow::default() };
-                self.channels.insert(spec.name.clone(), shadow);
+                self.channels.insert(spec.name.clone(), Shadow::added(*term));
                 self.positions.remove(&spec.name);
             }
             Event::ChannelPlaced { channel, to, term, op, .. } => {
@@ -209,16 +297,21 @@ impl Oracle {
                 self.demand(shadow.owner.is_none(), "one owner per channel and term", || {
                     format!("{channel} goes to {to} while {:?} owns it", shadow.owner)
                 });
-                self.change(channel, Shadow { owner: Some(*to), term: *term, op: *op });
-                self.placed.insert((channel.clone(), *term), *to);
+                let (owner, term, phase) = (Some(*to), *term, PhaseKind::ToWatch);
+                self.change(channel, Shadow { owner, term, op: *op, phase, ..shadow });
+                self.placed.insert((channel.clone(), term), *to);
             }
-            Event::ReleaseStarted { channel, op, .. } => {
+            Event::ReleaseStarted { channel, op, cause, .. } => {
                 let shadow = self.shadow(channel);
-                self.change(channel, Shadow { op: *op, ..shadow });
+                let (phase, moving) = (PhaseKind::ToRelease, counts(*cause));
+                self.change(channel, Shadow { op: *op, phase, moving, ..shadow });
                 self.judge_ack(request, channel, shadow);
             }
             Event::WatchCompleted { channel, .. } => {
-                self.judge_ack(request, channel, self.shadow(channel));
+                let shadow = self.shadow(channel);
+                self.judge_ack(request, channel, shadow);
+                let shadow = Shadow { phase: PhaseKind::Watched, ..shadow };
+                self.channels.insert(channel.clone(), shadow);
             }
             Event::ChannelUnassigned { channel, from, term, cause, .. } => {
                 let shadow = self.shadow(channel);
@@ -228,7 +321,8 @@ impl Oracle {
                 });
                 self.ended.insert((channel.clone(), shadow.term), self.end(*from, *cause));
                 self.rises(channel, *term);
-                self.change(channel, Shadow { term: *term, ..Shadow::default() });
+                let added = shadow.added;
+                self.change(channel, Shadow { added, ..Shadow::added(*term) });
             }
             Event::ChannelRemoved { channel, .. } => {
                 let shadow = self.shadow(channel);
@@ -241,20 +335,27 @@ impl Oracle {
                 self.channels.remove(channel);
             }
             Event::MetaCommitted { channel, positions, .. } => {
-                self.judge_commit(request, channel);
+                self.judge_commit(meant, channel);
                 self.positions.insert(channel.clone(), positions.clone());
             }
             _ => {}
         }
     }
 
-    fn shadow(&self, channel: &ChannelName) -> Shadow {
-        self.channels.get(channel).copied().unwrap_or_default()
+    pub(super) fn shadow(&self, channel: &ChannelName) -> Shadow {
+        let unknown = Shadow::added(ChannelTerm::default());
+        self.channels.get(channel).copied().unwrap_or(unknown)
+    }
+
+    /// Channels in release that count against the limit of moves.
+    pub(super) fn moving(&self) -> u32 {
+        let moving = self.channels.values().filter(|shadow| shadow.moving);
+        u32::try_from(moving.count()).expect("there are few channels")
     }
 
     fn change(&mut self, channel: &ChannelName, shadow: Shadow) {
-        let old = self.channels.insert(channel.clone(), shadow).unwrap_or_default();
-        if self.rumours.len() < 512 {
+        let old = self.channels.insert(channel.clone(), shadow);
+        if let Some(old) = old {
             self.rumours.push((channel.clone(), old.owner, old.term, old.op));
         }
     }
@@ -273,7 +374,7 @@ impl Oracle {
         self.demand(self.acks.contains(&said), "acknowledgements are their senders'", || {
             format!("{said:?}")
         });
-        let in_force = shadow.owner == Some(ack.node) && shadow.term == ack.term;
+        let in_force = (shadow.owner, shadow.term, shadow.op) == (Some(ack.node), ack.term, ack.op);
         self.demand(in_force, "only the owner acknowledges", || format!("{ack:?}"));
     }
 
@@ -318,9 +419,9 @@ impl Oracle {
     }
 
     /// A process that was granted its session not long ago is not expired, whoever led meanwhile.
-    pub(super) fn judge_lease(&mut self, session: NodeRef, age_ms: u64) {
+    pub(super) fn judge_lease(&mut self, session: NodeRef, age_ms: u64, ttl_ms: u64) {
         let expired = self.down.get(&session) == Some(&DownCause::Expired);
-        self.demand(!expired || age_ms >= TTL_MS, "only the silent expire", || {
+        self.demand(!expired || age_ms >= ttl_ms, "only the silent expire", || {
             format!("{session} was renewed {age_ms} ms ago")
         });
     }

@@ -11,9 +11,9 @@ use state::epoch::{Op, Revision, Term, Timestamp};
 use state::ids::{ChannelName, MemberId, Text};
 use state::node::{NodeRef, Registration};
 
+use super::breach::Broken;
 use super::net::{Endpoint, Message};
 use super::rng::Rng;
-use super::world::Broken;
 
 /// Who waits for the outcome of a proposal.
 #[derive(Debug, Clone)]
@@ -47,8 +47,8 @@ pub(super) struct Renewal {
     pub(super) session: NodeRef,
     pub(super) sent_ms: u64,
     /// Set when the node asked for its session: it may have been silent for long under one it never
-    /// heard of, so the answer is a renewal like any other.
-    pub(super) registration: Option<Registration>,
+    /// heard of, so the answer is a renewal like any other. With it, the ttl it is granted.
+    pub(super) registration: Option<(Registration, u64)>,
 }
 
 /// What a leader sends and proposes in one step.
@@ -57,6 +57,8 @@ pub(super) struct Desk<'a> {
     pub(super) rng: &'a mut Rng,
     pub(super) sends: Vec<(Endpoint, Message)>,
     pub(super) proposals: Vec<Proposal>,
+    /// Everything proposed is committed at once: the leader has no time to lose.
+    pub(super) quick: bool,
     /// A rule that tests of the tests leave out.
     pub(super) broken: Option<Broken>,
     /// Entries committed so far, for those tests only.
@@ -146,7 +148,7 @@ impl Reign {
     }
 
     pub(super) fn submit(&mut self, batch: Vec<Request>, tag: Tag, desk: &mut Desk<'_>) {
-        let ready_ms = desk.now + desk.rng.between(5, 60);
+        let ready_ms = if desk.quick { desk.now } else { desk.now + desk.rng.between(5, 60) };
         let stamp = self.stamp(desk.now);
         desk.proposals.push(Proposal { batch, tag, stamp, ready_ms });
     }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use state::State;
 use state::epoch::Timestamp;
+use state::node::{NodeStatus, Registration, Role};
 
 use super::client::Client;
 use super::replica::Replica;
@@ -39,7 +41,9 @@ impl World {
             }
         }
         found.extend(running.keys().map(|channel| format!("{channel} runs and is unknown")));
-        if state.nodes().count() != WORKERS - 1 {
+        found.extend(uneven(state));
+        // One data worker is gone for good, and one worker serves queries.
+        if state.nodes().count() != WORKERS {
             found.push(format!("{} sessions are known", state.nodes().count()));
         }
         let now = Timestamp(state.now().0 + 600_000);
@@ -48,6 +52,7 @@ impl World {
         if plan.decision.is_some() {
             found.push(plan.report.to_string());
         }
+        found.extend(state.effects().map(|(channel, former)| format!("{channel} had {former}")));
         if self.members.iter().any(|member| member.replica.applied < self.log.len()) {
             found.push("a replica is behind".to_owned());
         }
@@ -74,4 +79,15 @@ impl World {
             }
         }
     }
+}
+
+/// Counts of candidates that differ by more than one although load is to be evened out.
+pub(super) fn uneven(state: &State) -> Option<String> {
+    let candidates = state.nodes().filter(|node| {
+        let Registration { role, name, .. } = &node.registration;
+        node.status == NodeStatus::Up && *role == Role::Data && !state.is_frozen(name)
+    });
+    let counts: Vec<u32> = candidates.map(|node| state.counts_of(node.node).total()).collect();
+    let spread = counts.iter().max()?.abs_diff(*counts.iter().min()?);
+    (state.policy().auto_balance && spread > 1).then(|| format!("counts are {counts:?}"))
 }

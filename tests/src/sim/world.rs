@@ -2,22 +2,25 @@
 //! A phase of trouble, then a phase of calm in which everything has to come to rest.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
-use state::command::{Command, Request};
+use state::command::Request;
 use state::epoch::Term;
+use state::node::Role;
 
 use super::agent::{Agent, Scene};
-use super::client::Client;
+use super::breach::{self, Broken, Written};
+use super::churn::Churn;
+use super::client::{Client, Wish};
 use super::coverage::{Coverage, Kind};
 use super::log::Log;
 use super::net::{Endpoint, Envelope, Message, Net};
-use super::oracle::{Oracle, Violation};
+use super::oracle::Oracle;
 use super::reign::{Desk, Proposal, Reign, Tag};
 use super::replica::Replica;
 use super::rng::Rng;
+use super::story::{Failure, Story};
 
-/// Session times of the simulated group; the rest is in `client`.
+/// Session times of the simulated group at first; the rest is in `intents`.
 pub(super) const TTL_MS: u64 = 3_000;
 pub(super) const MARGIN_MS: u64 = 300;
 /// Longest election timeout of the simulated Raft.
@@ -30,55 +33,14 @@ const CALM_STEPS_MAX: u64 = 3_000;
 /// Nothing may be written for this long at the end.
 pub(super) const QUIET_STEPS: u64 = 100;
 pub(super) const MEMBERS: usize = 3;
-/// Workers; the last process is a second one of the first worker.
+/// Data workers. Two more processes come after theirs.
 pub(super) const WORKERS: usize = 5;
+/// A second process of the first worker.
+pub(super) const TWIN: usize = WORKERS;
+/// A worker that serves queries: it has a session and never a channel.
+pub(super) const QUERY: usize = WORKERS + 1;
 /// The process that stays dead in the phase of calm: its session must expire.
 pub(super) const DOOMED: usize = WORKERS - 1;
-
-/// A fence left out on purpose, to see that the oracle notices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
-    /// Apply takes an acknowledgement for another term as if it were in force (F8).
-    ForgedAcks,
-    /// Nodes take directives of lower terms and of deposed leaders (F9, F10).
-    LowerTerms,
-    /// Nodes go on when their session may be over (N-9).
-    NoSelfFence,
-    /// Clients are answered before their command is committed.
-    EarlyReplies,
-    /// One replica leaves out a request.
-    SkippedRequests,
-    /// A leader grants a session it had before without asking how silent it was (18.5, rule 3).
-    FreeRegistrations,
-    /// A leader acknowledges renewals before the entry that resets the silence (18.5, rule 3).
-    EarlyRenewals,
-    /// A leader acknowledges renewals without hearing a quorum (18.5, rule 4).
-    LonelyLeaders,
-}
-
-/// A run that went well.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Story {
-    /// What happened in it.
-    pub coverage: Coverage,
-    /// Entries in the log.
-    pub entries: usize,
-    /// Virtual milliseconds until everything was at rest.
-    pub end_ms: u64,
-    /// Digest of the last state.
-    pub digest: String,
-}
-
-/// A run that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Reproduces it.
-    pub seed: u64,
-    /// Virtual milliseconds from the start.
-    pub at_ms: u64,
-    /// What was seen.
-    pub violation: Violation,
-}
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -111,6 +73,9 @@ pub(super) struct World {
     /// What deposed leaders never got into the log.
     pub(super) lost: Vec<Request>,
     pub(super) trouble: bool,
+    pub(super) churn: Churn,
+    /// Whether clients want load to be evened out.
+    pub(super) balance: bool,
     broken: Option<Broken>,
     pub(super) quiet_since: (usize, u64),
 }
@@ -137,13 +102,18 @@ impl World {
         let mut members: Vec<Member> = (0..MEMBERS).map(|_| Member::new(&mut rng)).collect();
         members[MEMBERS - 1].replica.skips_requests = broken == Some(Broken::SkippedRequests);
         let mut agents = Vec::new();
-        for slot in 0..=WORKERS {
+        for slot in 0..=QUERY {
             let rate = rng.between(990_000, 1_010_000);
-            let mut agent = Agent::new(slot, slot % WORKERS, rate);
+            let worker = if slot == TWIN { 0 } else { slot };
+            let role = if slot == QUERY { Role::Query } else { Role::Data };
+            let mut agent = Agent::new(slot, worker, role, rate);
             agent.takes_lower_terms = broken == Some(Broken::LowerTerms);
+            agent.takes_lower_leaders = broken == Some(Broken::LowerLeaders);
             agent.never_fences = broken == Some(Broken::NoSelfFence);
             agents.push(agent);
         }
+        let churn = Churn::new(&mut rng);
+        let balance = rng.permille(800);
         Self {
             now: 1_000,
             rng,
@@ -153,20 +123,22 @@ impl World {
             net: Net::default(),
             members,
             agents,
-            clients: vec![Client::new(), Client::new()],
+            clients: vec![Client::new(0), Client::new(1)],
             term: Term(0),
             leader: None,
             election_ms: 0,
             lost: Vec::new(),
             trouble: true,
+            churn,
+            balance,
             broken,
             quiet_since: (0, 0),
         }
     }
 
     fn run(mut self, seed: u64) -> Result<Story, Failure> {
-        for slot in 0..WORKERS {
-            self.agents[slot].boot(self.now, slot);
+        for slot in (0..=QUERY).filter(|slot| *slot != TWIN) {
+            self.boot(slot);
         }
         for _ in 0..TROUBLE_STEPS {
             self.meddle();
@@ -230,7 +202,7 @@ impl World {
             return;
         }
         let able: Vec<usize> = (0..MEMBERS).filter(|m| self.in_quorum(*m)).collect();
-        let Some(member) = self.rng.pick(&able).copied() else { return };
+        let Some(member) = self.candidate(&able) else { return };
         self.term = Term(self.term.0 + self.rng.between(1, 2));
         self.leader = Some(member);
         self.step_down(member);
@@ -241,6 +213,10 @@ impl World {
         let term = self.term;
         self.at_desk(member, |_, state, desk| Some(Reign::begin(member, term, state, wall, desk)));
         self.seen.hit(Kind::Note, "leader elected");
+        if self.churn.on(self.now) {
+            self.commit_first(member);
+            self.apply_one(member);
+        }
     }
 
     /// Lets a leader, or one to be, do something; collects what it sends and proposes.
@@ -255,6 +231,7 @@ impl World {
             rng: &mut self.rng,
             sends: Vec::new(),
             proposals: Vec::new(),
+            quick: self.churn.on(self.now),
             broken: self.broken,
             log_len: self.log.len(),
         };
@@ -305,26 +282,15 @@ impl World {
 
     fn commit_first(&mut self, leader: usize) {
         let member = &mut self.members[leader];
-        let Some(Proposal { mut batch, tag, stamp, .. }) = member.queue.pop_front() else { return };
+        let Some(Proposal { batch, tag, stamp, .. }) = member.queue.pop_front() else { return };
         let Some(reign) = &member.reign else { return };
         let term = reign.term;
-        if self.broken == Some(Broken::ForgedAcks) {
-            self.forge(&mut batch);
-        }
+        let written = breach::written(batch, self.broken, term, &self.oracle);
+        let split = written.into_iter().map(|Written { request, meant }| (request, meant));
+        let (batch, meant): (Vec<_>, Vec<_>) = split.unzip();
         let index = self.log.push(term, stamp, &batch);
         self.members[leader].waiting.insert(index, tag);
-        self.oracle.committed(&self.log, index, &mut self.seen);
-    }
-
-    /// What a missing F8 amounts to: an acknowledgement counts for whatever is in force.
-    fn forge(&self, batch: &mut [Request]) {
-        for request in batch {
-            let Command::NodeAck(ack) = &mut request.command else { continue };
-            let Some(channel) = self.oracle.reference.channel(&ack.channel) else { continue };
-            if let (Some(owner), Some(op)) = (channel.phase.owner(), channel.phase.op()) {
-                (ack.node, ack.term, ack.op) = (owner, channel.term, op);
-            }
-        }
+        self.oracle.committed(&self.log, index, &meant, &mut self.seen);
     }
 
     fn apply(&mut self, index: usize) {
@@ -450,7 +416,7 @@ impl World {
         let now = self.now;
         for agent in self.agents.iter().filter(|agent| agent.alive) {
             if let Some(session) = agent.session {
-                self.oracle.judge_lease(session, agent.lease_age_ms(now));
+                self.oracle.judge_lease(session, agent.lease_age_ms(now), agent.ttl_ms);
             }
         }
         let awake = self.agents.iter().filter(|agent| agent.alive && !agent.hung(now));
@@ -460,7 +426,8 @@ impl World {
     fn step_clients(&mut self) {
         for index in 0..self.clients.len() {
             let (state, rng) = (&self.oracle.reference, &mut self.rng);
-            let asked = self.clients[index].step(self.now, state, !self.trouble, rng);
+            let wish = Wish { calm: !self.trouble, balance: self.balance };
+            let asked = self.clients[index].step(self.now, state, wish, rng);
             if let Some((member, message)) = asked {
                 let (from, to) = (Endpoint::Client(index), Endpoint::Member(member));
                 let envelope = Envelope { from, to, message };
@@ -483,12 +450,5 @@ impl Member {
             queue: VecDeque::new(),
             waiting: BTreeMap::new(),
         }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Violation { rule, detail } = &self.violation;
-        write!(f, "seed {} at {} ms: {rule}: {detail}", self.seed, self.at_ms)
     }
 }

@@ -1,7 +1,6 @@
 //! Tests of the pure parts of the server. What needs a group runs in the `tests` crate.
 
 mod history;
-mod level;
 mod outbox;
 mod samples;
 mod sessions;
