@@ -56,11 +56,23 @@ pub(crate) async fn run(
             output.show(setting, |setting| setting.value.clone())
         }
         Settings::Set { values } => {
-            let values: HashMap<String, String> = values.into_iter().collect();
+            let values = each_once(values)?;
             let request = SetSettingsRequest { write: None, values };
             show_receipt(output, operator.set_settings(request).await?.receipt)
         }
     }
+}
+
+/// One value for each name: which of two was meant is not for us to say.
+fn each_once(given: Vec<(String, String)>) -> Result<HashMap<String, String>, Failure> {
+    let mut values = HashMap::new();
+    for (name, value) in given {
+        if let Some(earlier) = values.insert(name.clone(), value.clone()) {
+            let both = format!("setting {name} is given twice, as {earlier} and as {value}");
+            return Err(Failure::usage(both));
+        }
+    }
+    Ok(values)
 }
 
 async fn all(operator: &Operator, global: &Global) -> Result<Vec<Setting>, Failure> {

@@ -74,6 +74,8 @@ fn usage_errors_are_one_line_and_name_what_is_wrong() {
     assert!(reason.contains("NUMBER=PEER_ADDRESS,CLIENT_ADDRESS"), "{reason}");
     let reason = refused(&mut command(&["settings", "set", "ttl_ms"]), 2);
     assert!(reason.contains("NAME=VALUE"), "{reason}");
+    let reason = refused(&mut command(&["settings", "set", "ttl_ms=5000", "ttl_ms=6000"]), 2);
+    assert!(reason.contains("twice") && reason.contains("6000"), "{reason}");
     let reason = refused(&mut command(&[]), 2);
     assert!(reason.contains("command"), "{reason}");
     let reason = refused(&mut command(&["node"]), 2);
