@@ -5,6 +5,7 @@ mod api;
 mod cluster;
 mod drains;
 mod history;
+mod levels;
 mod parity;
 mod process;
 mod python;

@@ -13,6 +13,7 @@ mod exit;
 mod explain;
 mod group;
 mod key_flags;
+mod level;
 mod log;
 mod member;
 mod node;

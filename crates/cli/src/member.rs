@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::{Global, address};
 use crate::exit::{Code, Failure};
+use crate::level;
 use crate::operator::connect;
 use crate::output::{Output, table};
 use crate::progress::Progress;
@@ -30,6 +31,14 @@ pub(crate) enum Member {
         /// To this member; without it to the one that is furthest.
         #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
         to: u64,
+    },
+    /// Raise the behaviour level of the group, once all members have the new version.
+    RaiseLevel {
+        /// The new level; without it the levels are shown and nothing is changed.
+        level: Option<u32>,
+        /// Do not ask the members first whether they know it.
+        #[arg(long, requires = "level")]
+        unchecked: bool,
     },
     /// Compare witness and digest of all members.
     Witness {
@@ -120,6 +129,9 @@ pub(crate) async fn run(command: Member, global: &Global, output: &Output) -> Re
             output.show(&shown, |shown| {
                 format!("member {} leads in term {}", shown.leader, shown.term)
             })
+        }
+        Member::RaiseLevel { level, unchecked } => {
+            level::raise(level, unchecked, global, output).await
         }
         Member::Witness { index } => {
             let shown = witnesses(&operator, index).await?;

@@ -28,6 +28,7 @@ struct Shown {
 struct Remote {
     version: String,
     level: u32,
+    known_level: u32,
     log_format: u32,
     snapshot_format: u32,
 }
@@ -45,6 +46,7 @@ pub(crate) async fn run(
         shown.coordinator = Some(Remote {
             version: answer.version,
             level: answer.level,
+            known_level: answer.known_level,
             log_format: answer.log_format,
             snapshot_format: answer.snapshot_format,
         });
@@ -57,6 +59,7 @@ pub(crate) async fn run(
             text.push_str(&pairs([
                 ("coordinator", remote.version.clone()),
                 ("level", remote.level.to_string()),
+                ("known level", remote.known_level.to_string()),
                 ("log format", remote.log_format.to_string()),
                 ("snapshot format", remote.snapshot_format.to_string()),
             ]));

@@ -23,6 +23,8 @@ reads! { AdminServiceClient:
 writes! { AdminServiceClient:
     /// Changes replicated settings, all or none.
     set_settings(SetSettingsRequest) -> SetSettingsResponse;
+    /// Raises the behaviour level of the group.
+    raise_level(RaiseLevelRequest) -> RaiseLevelResponse;
 }
 
 /// Calls without read or write options.

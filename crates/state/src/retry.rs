@@ -14,6 +14,7 @@ pub(crate) fn applies(request: &Request) -> Option<Retry> {
     match request.command {
         Command::RemoveChannel { .. }
         | Command::MarkDropped { claim: None, .. }
+        | Command::DeregisterCleaner { .. }
         | Command::SetPolicy { .. } => request.retry,
         _ => None,
     }

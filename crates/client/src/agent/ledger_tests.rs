@@ -213,7 +213,7 @@ fn a_failed_release_is_reported_and_tried_again_once_it_is_not_desired() {
 }
 
 #[test]
-fn an_old_term_that_cannot_be_stopped_is_a_conflict() {
+fn a60_an_old_term_that_cannot_be_stopped_is_a_conflict() {
     let mut world = World::watched(5);
     let stop = world.want(Some(watch(9, 9)));
     assert_eq!(world.finish(stop.as_ref(), failed("hangs", false)), None);
@@ -224,6 +224,46 @@ fn an_old_term_that_cannot_be_stopped_is_a_conflict() {
     assert_eq!(next, None, "being stopped");
     assert_eq!(world.finish(again.first(), Outcome::Done), None);
     assert_eq!(world.acked(), Some((9, 11, AckResult::Ok)), "nothing runs any more");
+}
+
+#[test]
+fn a58_a_release_of_an_earlier_term_is_ignored() {
+    let mut world = World::watched(7);
+    for late in [release(5, 6), watch(5, 5), release(6, 6)] {
+        assert_eq!(world.want(Some(late)), None);
+        assert_eq!(world.acked(), None, "nor is it answered");
+    }
+    let running = world.ledger.running();
+    assert_eq!(running.first().map(|one| one.term), Some(7));
+    let action = world.want(Some(release(7, 9)));
+    assert!(is_release(action.as_ref(), 7), "its own release is carried out");
+}
+
+#[test]
+fn a60_after_the_old_term_is_stopped_the_present_one_starts() {
+    let mut world = World::watched(5);
+    let stop = world.want(Some(watch(9, 9)));
+    assert!(is_stop(stop.as_ref(), 5));
+    let start = world.finish(stop.as_ref(), Outcome::Done);
+    assert!(is_watch(start.as_ref(), 9));
+    world.finish(start.as_ref(), Outcome::Done);
+    assert_eq!(world.acked(), Some((9, 9, AckResult::Ok)));
+}
+
+#[test]
+fn a59_an_acknowledgement_is_said_until_it_is_recorded() {
+    let mut world = World::new();
+    let start = world.want(Some(watch(5, 5)));
+    for _ in 0..10 {
+        assert_eq!(world.want(Some(watch(5, 5))), None, "told again while it starts");
+    }
+    world.finish(start.as_ref(), Outcome::Done);
+    for _ in 0..10 {
+        assert_eq!(world.acked(), Some((5, 5, AckResult::Ok)));
+        assert_eq!(world.want(Some(watch(5, 5))), None, "told again while it runs");
+    }
+    assert!(world.recorded(5, 5));
+    assert_eq!(world.acked(), None);
 }
 
 #[test]

@@ -84,7 +84,7 @@ async fn pieces_deltas_and_releases_are_carried_out() {
 }
 
 #[tokio::test]
-async fn a_lower_term_is_refused_and_a_higher_one_starts_after_a_stop() {
+async fn a58_a_lower_term_is_refused_and_a_higher_one_starts_after_a_stop() {
     let mut leader = Fake::start(Stance::Leads).await;
     let mut agent = Running::start(&[&leader]);
     let mut session = leader.session().await;
@@ -119,7 +119,7 @@ async fn failures_are_undone_first_and_a_panic_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_goes_on_elsewhere_with_the_same_session() {
+async fn a92_a_broken_stream_goes_on_elsewhere_with_the_same_session() {
     let mut first = Fake::start(Stance::Leads).await;
     let mut second = Fake::start(Stance::Follows(None)).await;
     let mut agent = Running::start(&[&first, &second]);
@@ -167,7 +167,7 @@ async fn a_leader_that_resigns_is_left_for_the_one_it_names() {
 }
 
 #[tokio::test]
-async fn a_deposed_leader_is_not_obeyed() {
+async fn a94_a_deposed_leader_is_not_obeyed() {
     let mut first = Fake::start(Stance::Leads).await;
     let mut agent = Running::start(&[&first]);
     let mut session = first.session().await;

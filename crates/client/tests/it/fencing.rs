@@ -67,7 +67,7 @@ async fn silence_fences_ttl_minus_margin_after_the_last_acknowledged_renewal_was
 }
 
 #[tokio::test]
-async fn after_a_process_was_stopped_the_clock_is_asked_before_anything_is_done() {
+async fn a44_after_a_process_was_stopped_the_clock_is_asked_before_anything_is_done() {
     let mut leader = Fake::start(Stance::Leads).await;
     let mut agent = Running::start(&[&leader]);
     let mut session = leader.session().await;

@@ -149,6 +149,19 @@ async fn a_refusal_is_final() {
 }
 
 #[tokio::test]
+async fn a29_a_commit_for_a_dropped_channel_is_not_tried_again() {
+    for reason in ["DROPPED", "NOT_OWNER", "UNKNOWN_CHANNEL"] {
+        let leader = Fake::start(Stance::Refuses(Code::NotFound, reason)).await;
+        let other = Fake::start(Stance::Leads).await;
+        let operator = operator(&[&leader.address, &other.address]);
+        let commit = CommitMetaRequest { name: "c".to_owned(), ..CommitMetaRequest::default() };
+        let error = operator.commit_meta(commit).await.expect_err("refused");
+        assert_eq!(error.reason(), Some(reason), "{error}");
+        assert_eq!((leader.writes().len(), other.writes().len()), (1, 0), "one call");
+    }
+}
+
+#[tokio::test]
 async fn a_pinned_client_asks_one_coordinator_once() {
     let leader = Fake::start(Stance::Leads).await;
     let follower = Fake::start(Stance::Follows(Some(leader.address.clone()))).await;

@@ -408,18 +408,35 @@ pub struct SetSettingsResponse {
     #[prost(message, optional, tag = "1")]
     pub receipt: ::core::option::Option<WriteReceipt>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RaiseLevelRequest {
+    #[prost(message, optional, tag = "1")]
+    pub write: ::core::option::Option<WriteOptions>,
+    /// Above the present level, and known to the leader.
+    #[prost(uint32, tag = "2")]
+    pub level: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RaiseLevelResponse {
+    #[prost(message, optional, tag = "1")]
+    pub receipt: ::core::option::Option<WriteReceipt>,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetVersionRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetVersionResponse {
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
+    /// The level of the group, as this member has applied it.
     #[prost(uint32, tag = "2")]
     pub level: u32,
     #[prost(uint32, tag = "3")]
     pub log_format: u32,
     #[prost(uint32, tag = "4")]
     pub snapshot_format: u32,
+    /// The highest level this member knows. A group may be raised to the lowest one of its members.
+    #[prost(uint32, tag = "5")]
+    pub known_level: u32,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -690,6 +707,21 @@ pub mod admin_service_client {
             req.extensions_mut().insert(GrpcMethod::new("quorate.v1.AdminService", "SetSettings"));
             self.inner.unary(req, path, codec).await
         }
+        /// Raises the behaviour level of the group. Only once all members know the new one: a member that does not stops.
+        pub async fn raise_level(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RaiseLevelRequest>,
+        ) -> std::result::Result<tonic::Response<super::RaiseLevelResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/quorate.v1.AdminService/RaiseLevel");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quorate.v1.AdminService", "RaiseLevel"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn get_version(
             &mut self,
             request: impl tonic::IntoRequest<super::GetVersionRequest>,
@@ -765,6 +797,11 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::SetSettingsRequest>,
         ) -> std::result::Result<tonic::Response<super::SetSettingsResponse>, tonic::Status>;
+        /// Raises the behaviour level of the group. Only once all members know the new one: a member that does not stops.
+        async fn raise_level(
+            &self,
+            request: tonic::Request<super::RaiseLevelRequest>,
+        ) -> std::result::Result<tonic::Response<super::RaiseLevelResponse>, tonic::Status>;
         async fn get_version(
             &self,
             request: tonic::Request<super::GetVersionRequest>,
@@ -1189,6 +1226,45 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetSettingsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.AdminService/RaiseLevel" => {
+                    #[allow(non_camel_case_types)]
+                    struct RaiseLevelSvc<T: AdminService>(pub Arc<T>);
+                    impl<T: AdminService> tonic::server::UnaryService<super::RaiseLevelRequest> for RaiseLevelSvc<T> {
+                        type Response = super::RaiseLevelResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RaiseLevelRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::raise_level(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RaiseLevelSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

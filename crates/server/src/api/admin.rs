@@ -389,6 +389,15 @@ impl AdminService for Admin {
         Ok(Response::new(v1::SetSettingsResponse { receipt: Some(receipt) }))
     }
 
+    async fn raise_level(
+        &self,
+        request: Request<v1::RaiseLevelRequest>,
+    ) -> Result<Response<v1::RaiseLevelResponse>, Status> {
+        let v1::RaiseLevelRequest { write, level } = request.into_inner();
+        let receipt = self.0.writes.write(write, Command::SetLevel { level }).await?;
+        Ok(Response::new(v1::RaiseLevelResponse { receipt: Some(receipt) }))
+    }
+
     async fn get_version(
         &self,
         _request: Request<v1::GetVersionRequest>,
@@ -398,6 +407,7 @@ impl AdminService for Admin {
             level: self.0.views.now().state.level(),
             log_format: u32::from(state::codec::FORMAT),
             snapshot_format: u32::from(state::codec::FORMAT),
+            known_level: state::level::KNOWN,
         }))
     }
 }

@@ -3,11 +3,11 @@
 
 use proto::v1;
 use raft::{Leadership, ProposeError};
-use state::Context;
 use state::command::{Command, Request, Retry};
 use state::epoch::{Term, Timestamp};
 use state::ids::{RequestId, Text};
-use state::outcome::{Facts, Outcome};
+use state::outcome::{Facts, Outcome, Rejection};
+use state::{Context, State, level};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -108,6 +108,9 @@ impl Writes {
         let options = options.unwrap_or_default();
         let reign = self.reign().await?;
         let (actor, retry) = self.head(&options)?;
+        // Members of an older version cannot even decode these: what stands in the log is too late.
+        decodable(&self.views.now().state, &command)
+            .map_err(|rejection| status::rejection(&rejection))?;
         let request = Request { actor, retry, command };
         if options.validate_only {
             return self.judge(reign.term, &request);
@@ -138,6 +141,16 @@ impl Writes {
             Ok(Err(error)) => Err(status::propose(&error)),
             Err(_) => Err(status::unknown_outcome("not committed in time; a retry is safe")),
         }
+    }
+}
+
+/// Refuses commands that are newer than what all members have agreed to understand (ADR 0007).
+pub(crate) fn decodable(state: &State, command: &Command) -> Result<(), Rejection> {
+    match command {
+        Command::RegisterCleaner { .. } | Command::DeregisterCleaner { .. } => {
+            level::need(state, "a cleaner", level::CLEANERS)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use raft::{Leadership, ProposeError};
 use state::command::{Command, Request};
 use state::epoch::Term;
 use state::ids::{MemberId, Text};
+use state::{State, level};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -165,7 +166,8 @@ async fn ended(leadership: &mut watch::Receiver<Leadership>, term: Term) {
     let _ = leadership.wait_for(|now| !same(now)).await;
 }
 
-/// The ordered start: LeaderStart applied, sessions, dispatch, deadlines, effects, planner, writes.
+/// The ordered start: LeaderStart applied, level of a new group, sessions, dispatch, deadlines,
+/// effects, planner, writes.
 async fn establish(
     parts: &Parts,
     term: Term,
@@ -177,6 +179,7 @@ async fn establish(
         warn!(%term, %error, "the start of the leadership was not recorded");
         return None;
     }
+    raise_new_group(parts).await?;
     let view = parts.views.now();
     let (sessions, renewals) = sessions::Sessions::start(&view.state, &parts.clock);
     let reign = Arc::new(Reign {
@@ -193,6 +196,31 @@ async fn establish(
     tasks.spawn(guarded(&reign, effects::run(parts.clone())));
     tasks.spawn(guarded(&reign, planning::run(parts.clone(), Arc::clone(&reign))));
     Some((reign, tasks))
+}
+
+/// Raises a group in which nothing happened yet to the newest level: all its members were just
+/// installed. A leader that dies before leaves that to the next one. Older groups wait for an
+/// operator, who knows which versions run (ADR 0012).
+async fn raise_new_group(parts: &Parts) -> Option<()> {
+    let state = parts.views.now().state;
+    if !untouched(&state) || state.level() >= level::KNOWN {
+        return Some(());
+    }
+    let raise = Command::SetLevel { level: level::KNOWN };
+    match parts.record(vec![parts.request("leader", raise)]).await {
+        Ok(_) => Some(()),
+        Err(error) => {
+            warn!(%error, "the level of the new group was not recorded");
+            None
+        }
+    }
+}
+
+/// Whether no worker ever registered and no channel was ever announced.
+pub(crate) fn untouched(state: &State) -> bool {
+    state.first_registered().is_none()
+        && state.channel_count() == 0
+        && state.drops().next().is_none()
 }
 
 /// Runs a duty until the reign is over.

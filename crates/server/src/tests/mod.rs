@@ -1,6 +1,7 @@
 //! Tests of the pure parts of the server. What needs a group runs in the `tests` crate.
 
 mod history;
+mod level;
 mod outbox;
 mod samples;
 mod sessions;

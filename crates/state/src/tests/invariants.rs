@@ -1,5 +1,6 @@
 //! Each invariant has a state that breaks it: a check that can't fail proves nothing.
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use super::build::{accept, channel, registration, spec};
@@ -12,6 +13,7 @@ use crate::epoch::{ChannelTerm, NodeEpoch, Revision, Term, Timestamp};
 use crate::ids::{MemberId, NodeId};
 use crate::limits;
 use crate::node::{NodeRef, NodeStatus};
+use crate::snapshot;
 use crate::state::{Scalars, State, Tables};
 
 const NODE: NodeRef = NodeRef { node: NodeId(1), epoch: NodeEpoch(2) };
@@ -197,4 +199,31 @@ fn directives_cover_owned_channels() {
         }
     });
     assert!(found.contains(&"directives_cover_owned_channels"), "{found:?}");
+}
+
+/// what comes out of a snapshot was checked: an owner without a session is refused.
+#[test]
+fn a96_a_state_with_an_owner_that_has_no_session_is_not_restored() {
+    let restored = |change: fn(&mut Tables)| {
+        let state = sound();
+        let mut tables = state.to_tables();
+        change(&mut tables);
+        let state = State::from_tables(state.scalars().clone(), state.witness(), tables);
+        let mut restore = snapshot::Restore::new();
+        let mut sections = Vec::new();
+        let mut keep = |kind: u16, bytes: &[u8]| {
+            sections.push((kind, Vec::from(bytes)));
+            Ok::<(), snapshot::DigestMismatch>(())
+        };
+        snapshot::write(&state, &mut keep).unwrap();
+        for (kind, bytes) in &sections {
+            restore.section(*kind, bytes)?;
+        }
+        restore.finish().map(|state| state.revision())
+    };
+    assert!(restored(|_| ()).is_ok());
+    let gone = restored(|tables| tables.nodes.clear()).unwrap_err();
+    assert!(format!("{gone}").contains("owner_is_a_live_session"), "{gone}");
+    let down = restored(|tables| tables.nodes[0].1.status = NodeStatus::Down).unwrap_err();
+    assert!(format!("{down}").contains("owner_is_a_live_session"), "{down}");
 }

@@ -6,6 +6,7 @@ mod balance;
 mod drop;
 mod effect;
 mod late;
+mod leaders;
 mod life;
 mod nodes;
 mod table;
