@@ -15,20 +15,20 @@ use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
-async fn connect(group: &Group) -> Channel {
+pub(crate) async fn connect(group: &Group) -> Channel {
     let uri = format!("http://{}", group.client_address(0));
     Channel::from_shared(uri).unwrap().connect().await.unwrap()
 }
 
-fn reason(status: &Status) -> String {
+pub(crate) fn reason(status: &Status) -> String {
     status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
 }
 
-fn spec(name: &str) -> v1::ChannelSpec {
+pub(crate) fn spec(name: &str) -> v1::ChannelSpec {
     v1::ChannelSpec { name: name.to_owned(), collection: 7, ..Default::default() }
 }
 
-async fn revision(channel: &Channel) -> u64 {
+pub(crate) async fn revision(channel: &Channel) -> u64 {
     let status = AdminServiceClient::new(channel.clone())
         .get_status(v1::GetStatusRequest::default())
         .await
@@ -101,28 +101,42 @@ async fn announcing_again_is_no_change_and_other_content_is_a_conflict() {
     group.end().await;
 }
 
+/// What a data worker of this name says of itself.
+pub(crate) fn registration(name: &str) -> v1::Register {
+    v1::Register {
+        name: name.to_owned(),
+        address: format!("{name}:1"),
+        role: v1::Role::Data.into(),
+        incarnation: String::from("i1"),
+        ..Default::default()
+    }
+}
+
 /// A hand-driven worker stream.
-struct Raw {
+pub(crate) struct Raw {
     up: mpsc::Sender<v1::SessionRequest>,
     down: Streaming<v1::SessionResponse>,
     seq: u64,
 }
 
 impl Raw {
-    async fn open(wire: &Channel) -> Self {
+    pub(crate) async fn open(wire: &Channel) -> Self {
         let (up, requests) = mpsc::channel(8);
         let mut nodes = NodeServiceClient::new(wire.clone());
         let down = nodes.session(ReceiverStream::new(requests)).await.unwrap().into_inner();
         Self { up, down, seq: 0 }
     }
 
-    async fn send(&mut self, body: Up) {
+    pub(crate) async fn send(&mut self, body: Up) {
         self.seq += 1;
         self.up.send(v1::SessionRequest { seq: self.seq, body: Some(body) }).await.unwrap();
     }
 
     /// Waits for a body that `wanted` accepts, passing over the others.
-    async fn expect<T>(&mut self, wanted: impl Fn(Down) -> Option<T>) -> Result<T, Status> {
+    pub(crate) async fn expect<T>(
+        &mut self,
+        wanted: impl Fn(Down) -> Option<T>,
+    ) -> Result<T, Status> {
         loop {
             let message = self.down.message().await?;
             let Some(body) = message.expect("the stream goes on").body else { continue };
@@ -132,15 +146,15 @@ impl Raw {
         }
     }
 
-    async fn register(&mut self, name: &str) -> Result<v1::Registered, Status> {
-        self.send(Up::Register(v1::Register {
-            name: name.to_owned(),
-            address: format!("{name}:1"),
-            role: v1::Role::Data.into(),
-            incarnation: String::from("i1"),
-            ..Default::default()
-        }))
-        .await;
+    pub(crate) async fn register(&mut self, name: &str) -> Result<v1::Registered, Status> {
+        self.register_as(registration(name)).await
+    }
+
+    pub(crate) async fn register_as(
+        &mut self,
+        register: v1::Register,
+    ) -> Result<v1::Registered, Status> {
+        self.send(Up::Register(register)).await;
         self.expect(|body| match body {
             Down::Registered(registered) => Some(registered),
             _ => None,
@@ -148,7 +162,7 @@ impl Raw {
         .await
     }
 
-    async fn report(&mut self, report: v1::Report) -> Result<v1::Renewed, Status> {
+    pub(crate) async fn report(&mut self, report: v1::Report) -> Result<v1::Renewed, Status> {
         self.send(Up::Report(report)).await;
         self.expect(|body| match body {
             Down::Renewed(renewed) => Some(renewed),
@@ -157,7 +171,7 @@ impl Raw {
         .await
     }
 
-    async fn directive(&mut self) -> v1::Directive {
+    pub(crate) async fn directive(&mut self) -> v1::Directive {
         self.expect(|body| match body {
             Down::Directives(piece) => piece.set.into_iter().next(),
             _ => None,
@@ -167,7 +181,7 @@ impl Raw {
     }
 }
 
-fn ack(directive: &v1::Directive) -> v1::Ack {
+pub(crate) fn ack(directive: &v1::Directive) -> v1::Ack {
     v1::Ack {
         channel: directive.channel.clone(),
         term: directive.term,

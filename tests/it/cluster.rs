@@ -48,7 +48,7 @@ pub(crate) async fn all_watched(group: &Group, count: usize) -> Vec<v1::Channel>
     .await
 }
 
-fn owners(channels: &[v1::Channel]) -> Vec<(String, u64, u64)> {
+pub(crate) fn owners(channels: &[v1::Channel]) -> Vec<(String, u64, u64)> {
     channels
         .iter()
         .map(|channel| {
@@ -58,7 +58,7 @@ fn owners(channels: &[v1::Channel]) -> Vec<(String, u64, u64)> {
         .collect()
 }
 
-async fn quick_sessions(group: &Group) {
+pub(crate) async fn quick_sessions(group: &Group) {
     let values = [("ttl_ms", "1500"), ("settle_ms", "50"), ("margin_ms", "300")];
     let values = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     group.operator().set_settings(v1::SetSettingsRequest { write: None, values }).await.unwrap();

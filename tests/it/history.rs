@@ -120,7 +120,7 @@ async fn explain_names_the_decision_its_revision_and_its_cause() {
     group.end().await;
 }
 
-async fn page(group: &Group, path: &str) -> String {
+pub(crate) async fn page(group: &Group, path: &str) -> String {
     let mut stream = TcpStream::connect(group.http_address(0)).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "these are tests: what is missing fails them")]
 
 mod api;
+mod bad_input;
 mod cluster;
 mod drains;
 mod history;
@@ -9,4 +10,5 @@ mod levels;
 mod parity;
 mod process;
 mod python;
+mod sessions;
 mod sim;

@@ -30,6 +30,8 @@ pub const PAGE_ROWS_MAX: usize = 1_000;
 pub const PAGE_ROWS_DEFAULT: usize = 200;
 /// Directives in one message.
 pub const DIRECTIVES_CHUNK_MAX: usize = 1_000;
+/// Lowest level of the workers' protocol that the group still speaks.
+pub const WORKER_LEVEL_MIN: u32 = 1;
 /// Acknowledgements in one report.
 pub const REPORT_ACKS_MAX: usize = 10_000;
 /// Deadlines, effects or expiries proposed in one entry.

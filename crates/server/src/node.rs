@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use proto::v1::admin_service_server::AdminServiceServer;
@@ -211,6 +212,7 @@ impl Started<'_> {
             files: Arc::clone(&self.files),
             clock: Arc::clone(clock),
             quorum_fresh: Duration::from_millis(self.config.raft.election_max_ms),
+            strays: AtomicU64::new(0),
             stop: stop.clone(),
             started_ms: clock::wall_ms(),
         }

@@ -2,7 +2,7 @@
 //! are, when asked. Nothing is counted here, so a quiet coordinator does no work for its metrics.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use state::node::NodeStatus;
 
@@ -22,7 +22,7 @@ pub(crate) fn render(
     let mut page = Page::default();
     raft(&mut page, surface);
     state(&mut page, surface);
-    leader(&mut page, totals, phase);
+    leader(&mut page, totals, &surface.strays, phase);
     let counters = proposer.counters();
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     page.counter("quorate_proposer_entries_total", "Log entries proposed", load(&counters.entries));
@@ -166,13 +166,18 @@ fn state(page: &mut Page, surface: &Surface) {
     }
 }
 
-fn leader(page: &mut Page, totals: &Totals, phase: &Phase) {
+fn leader(page: &mut Page, totals: &Totals, strays: &AtomicU64, phase: &Phase) {
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     let streams = match phase {
         Phase::Leading(reign) => u64::try_from(reign.dispatch.streams()).unwrap_or(u64::MAX),
         Phase::Following | Phase::Establishing(_) => 0,
     };
     page.gauge("quorate_session_streams", "Streams of workers open here", streams);
+    page.counter(
+        "quorate_session_strays_total",
+        "Channels that workers said they run without being told to",
+        load(strays),
+    );
     page.counter("quorate_plan_rounds_total", "Rounds of planning", load(&totals.rounds));
     page.counter("quorate_plan_microseconds_total", "Time spent planning", load(&totals.plan_us));
     page.gauge(

@@ -29,6 +29,8 @@ use crate::worker::Worker;
 
 /// Dead consumers waiting to be reported.
 const DEATHS: usize = 256;
+/// The level of the workers' protocol that this agent speaks.
+const PROTOCOL_LEVEL: u32 = 1;
 /// Least time for one try to open a stream.
 const DIAL_MIN: Duration = Duration::from_millis(300);
 /// A list of what runs is left out of a message above this many bytes of names.
@@ -255,6 +257,7 @@ impl<W: Worker> Engine<W> {
             incarnation: self.incarnation.clone(),
             running: self.running().unwrap_or_default(),
             desired_digest: self.desired.digest(),
+            level: PROTOCOL_LEVEL,
         };
         let channel = self.pool.channel(&address);
         // A coordinator that hangs must not cost the time in which the others could be asked.

@@ -1397,6 +1397,10 @@ pub struct Register {
     /// op (u64), kind (one byte: 1 watch, 2 release); integers little-endian.
     #[prost(bytes = "bytes", tag = "8")]
     pub desired_digest: ::prost::bytes::Bytes,
+    /// Highest level of this protocol that the worker understands; 0 is taken for 1. A group that needs a higher one refuses
+    /// with LEVEL_TOO_LOW and names it.
+    #[prost(uint32, tag = "9")]
+    pub level: u32,
 }
 /// Renews the session; carries what changed since the last report and every acknowledgement not yet recorded.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -67,6 +67,16 @@ pub fn claim(field: &str, claim: Option<v1::OwnerClaim>) -> Result<OwnerClaim, S
     })
 }
 
+/// Refuses a worker that would not understand what it is told (B-51). Workers that name no level
+/// are of the first.
+pub fn admit(needed: u32, register: &v1::Register) -> Result<(), Status> {
+    let present = register.level.max(1);
+    if present < needed {
+        return Err(status::worker_too_old(needed, present));
+    }
+    Ok(())
+}
+
 /// What a worker says of itself.
 pub fn registration(register: &v1::Register) -> Result<Registration, Status> {
     let role = match register.role() {

@@ -2,6 +2,7 @@
 //! Handlers check shape and call inwards; rules are in the state, leader work in `leader`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ pub mod outbox;
 pub mod read;
 pub mod session;
 pub mod status;
+pub mod strays;
 pub mod write;
 
 /// What every service reaches.
@@ -44,6 +46,8 @@ pub struct Surface {
     /// Renewals are acknowledged only while a quorum answered within this time (ruling
     /// 7).
     pub quorum_fresh: Duration,
+    /// How often workers said that they run what they are not told to.
+    pub strays: AtomicU64,
     /// Cancelled when this coordinator stops.
     pub stop: CancellationToken,
     /// Wall clock at the start of this process, in milliseconds.

@@ -52,6 +52,13 @@ impl Outbox {
         self.held = Some((revision, present));
         pieces
     }
+
+    /// Says once more that these are not wanted.
+    #[must_use]
+    pub fn again(&self, gone: Vec<String>) -> Vec<v1::Directives> {
+        let Some((revision, _)) = &self.held else { return Vec::new() };
+        pieces(false, *revision, *revision, std::iter::empty(), gone)
+    }
 }
 
 fn mark(directive: &Directive) -> Mark {

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::{Status, Streaming};
 
 use super::outbox::Outbox;
-use super::{Surface, convert, status};
+use super::{Surface, convert, status, strays};
 use crate::leader::Reign;
 use crate::limits;
 
@@ -57,6 +57,7 @@ struct Session<'a> {
     node: NodeRef,
     actor: Text,
     outbox: Outbox,
+    told: strays::Told,
     out: &'a Sender,
 }
 
@@ -77,6 +78,7 @@ impl<'a> Session<'a> {
             }
         };
         let reign = surface.writes.reign().await?;
+        convert::admit(limits::WORKER_LEVEL_MIN, &register)?;
         let registration = convert::registration(&register)?;
         let actor = Text::cut(&format!("worker:{}", registration.name));
         let command = Command::RegisterSession(registration);
@@ -88,7 +90,8 @@ impl<'a> Session<'a> {
             .at_index(done.index, limits::READ_WAIT_MAX)
             .await
             .map_err(|error| status::wait(&error, "the registration"))?;
-        let mut session = Self { surface, reign, node, actor, outbox: Outbox::default(), out };
+        let (outbox, told) = (Outbox::default(), strays::Told::default());
+        let mut session = Self { surface, reign, node, actor, outbox, told, out };
         // Registered grants a whole ttl, so it needs what every renewal needs.
         let renewed = session.reign.sessions.renew(&view.state, &surface.clock, node).await;
         let fresh = session.quorum_is_fresh().await;
@@ -242,6 +245,20 @@ impl<'a> Session<'a> {
         let state = self.surface.views.now().state;
         if renewed && fresh && state.live(self.node).is_some() {
             self.send(seq, &state, Down::Renewed(v1::Renewed { acks: verdicts })).await?;
+        }
+        self.stop_strays(&report.running).await
+    }
+
+    /// The set it holds does not have them: without a word it would run them for ever.
+    async fn stop_strays(&mut self, running: &[v1::Running]) -> Result<(), Status> {
+        let state = self.surface.views.now().state;
+        let strays = strays::of(&state, self.node, running);
+        if strays.is_empty() {
+            return Ok(());
+        }
+        self.told.tell(&self.surface.strays, self.node, &strays);
+        for piece in self.outbox.again(strays) {
+            self.send(0, &state, Down::Directives(piece)).await?;
         }
         Ok(())
     }

@@ -184,6 +184,13 @@ pub fn rejection(rejection: &Rejection) -> Status {
             }
             metadata.push(("term", term.0.to_string()));
         }
+        Rejection::Conflict { channel, field } => {
+            metadata.push(("channel", channel.to_string()));
+            metadata.push(("field", (*field).to_owned()));
+        }
+        Rejection::ChannelDropping { channel } => {
+            metadata.push(("channel", channel.to_string()));
+        }
         Rejection::Dropped { last_term, .. } => metadata.push(("term", last_term.0.to_string())),
         Rejection::TermChanged { current, .. } => metadata.push(("term", current.0.to_string())),
         Rejection::LevelTooLow { needed, present, .. } => {
@@ -204,6 +211,15 @@ pub fn rejection(rejection: &Rejection) -> Status {
 /// A caller that is not the session it says it is.
 pub fn stale_session(message: &str) -> Status {
     with_reason(Code::FailedPrecondition, "STALE_NODE", message, Vec::new())
+}
+
+/// A worker that does not understand the group's protocol.
+pub fn worker_too_old(needed: u32, present: u32) -> Status {
+    let metadata = vec![("needed_level", needed.to_string()), ("level", present.to_string())];
+    let message = format!(
+        "workers of this group need level {needed} of the protocol; this one is at {present}"
+    );
+    with_reason(Code::FailedPrecondition, "LEVEL_TOO_LOW", message, metadata)
 }
 
 /// An operator action on the group that is not possible now.

@@ -1,5 +1,6 @@
 //! Tests of the pure parts of the server. What needs a group runs in the `tests` crate.
 
+mod admission;
 mod history;
 mod level;
 mod outbox;

@@ -2,6 +2,7 @@
 //! after its scenario; docs/scenarios.md says where every one is. Here: what they share, in the
 //! words of the scenarios.
 
+mod bad_input;
 mod balance;
 mod drop;
 mod effect;
