@@ -34,28 +34,41 @@ pub(crate) fn balance(
         return Vec::new();
     }
     if let Some(why) = holds_back(view, policy, earlier) {
-        if uneven > 0 {
-            report.all_wait(Stage::Balance, None, uneven, why);
-        }
+        wait(uneven, why, report);
         return Vec::new();
     }
     let mut spread = Spread::new(view, targets.len());
     let moves = match policy {
         None => even_out(&mut spread, targets, room, report),
         Some(policy) => {
+            if policy == Balance::VchannelFair {
+                view.state.channels().for_each(|channel| spread.wait_for(channel));
+            }
             let ops = ask(view, targets, policy);
             follow(&ops, &mut spread, targets, room, report)
         }
     };
+    if let Some(until) = spread.cooled_at {
+        report.wake(Why::CoolingDown { until });
+    }
     if policy.is_none() {
         let left = surplus(targets);
         if left > 0 {
             report.all_wait(Stage::Balance, None, left, why_left(view, &spread, &moves, room));
         }
     } else if let (true, Some(until)) = (moves.is_empty(), spread.movable_at) {
-        report.all_wait(Stage::Balance, None, uneven, Why::MovedLately { until });
+        wait(uneven, Why::MovedLately { until }, report);
     }
     moves
+}
+
+/// Also with even counts a policy may have something to do once the wait is over.
+fn wait(uneven: u64, why: Why, report: &mut Report) {
+    if uneven > 0 {
+        report.all_wait(Stage::Balance, None, uneven, why);
+    } else {
+        report.wake(why);
+    }
 }
 
 /// Why nothing may be moved for balance now, if so.
@@ -80,7 +93,7 @@ fn why_left(view: &View<'_>, spread: &Spread<'_>, moves: &[Move], room: usize) -
             Why::MovesInFlight { max: view.state.policy().balance_moves_max }
         }
         Some(until) => Why::MovedLately { until },
-        None => Why::NoBetterNode,
+        None => spread.cooled_at.map_or(Why::NoBetterNode, |until| Why::CoolingDown { until }),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::holdings;
 use crate::policy::register::Handover;
 use crate::policy::ring::Ring;
 use crate::policy::{OpKind, Owner, Register};
-use crate::report::Report;
+use crate::report::{Report, Why};
 use crate::spread::{Rest, Spread};
 use crate::targets::{Position, Targets};
 use crate::view::View;
@@ -45,6 +45,9 @@ pub(crate) fn join(
         }
         let pick = spread.exactly(targets, name, (donor, to), Rest::Waived);
         moves.extend(pick.map(|pick| take(pick, targets, report)));
+    }
+    if let Some(until) = spread.cooled_at {
+        report.wake(Why::CoolingDown { until });
     }
     moves
 }

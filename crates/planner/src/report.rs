@@ -223,7 +223,7 @@ impl Report {
         self.waiting.push(Waiting { stage, channel: None, node, channels, why });
     }
 
-    fn wake(&mut self, why: Why) {
+    pub(crate) fn wake(&mut self, why: Why) {
         if let Some(until) = why.until() {
             self.wake_at = Some(self.wake_at.map_or(until, |earlier| earlier.min(until)));
         }

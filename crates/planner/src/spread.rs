@@ -33,11 +33,18 @@ pub(crate) struct Spread<'a> {
     unseen: Vec<Option<Vec<&'a Channel>>>,
     /// When the first of the channels that were moved too lately may be moved again.
     pub(crate) movable_at: Option<Timestamp>,
+    /// When the first of the candidates that cool down for a channel may have it again.
+    pub(crate) cooled_at: Option<Timestamp>,
 }
 
 impl<'a> Spread<'a> {
     pub(crate) fn new(view: &View<'a>, candidates: usize) -> Self {
-        Self { view: *view, unseen: alloc::vec![None; candidates], movable_at: None }
+        Self {
+            view: *view,
+            unseen: alloc::vec![None; candidates],
+            movable_at: None,
+            cooled_at: None,
+        }
     }
 
     /// The next move that lowers the difference between the fullest and the emptiest; among equally
@@ -56,7 +63,7 @@ impl<'a> Spread<'a> {
             if !self.rested(channel) {
                 continue;
             }
-            let barred = targets.cooling(channel, self.view.time());
+            let barred = self.barred(targets, channel);
             let Some(to) = targets.least(&barred, None) else { continue };
             if targets.count(to).saturating_add(1) < targets.count(donor) {
                 let chosen = moved(channel, targets.node(donor)?, targets.node(to)?);
@@ -77,12 +84,27 @@ impl<'a> Spread<'a> {
         let channel = self.view.state.channel(name)?;
         let watched = channel.phase.kind() == PhaseKind::Watched;
         let to = targets.position(to).filter(|to| watched && *to != donor)?;
-        let barred = targets.cooling(channel, self.view.time());
+        let barred = self.barred(targets, channel);
         if barred.binary_search(&to).is_ok() || (rest == Rest::Needed && !self.rested(channel)) {
             return None;
         }
         let chosen = moved(channel, targets.node(donor)?, targets.node(to)?);
         Some(Pick { donor, to, chosen })
+    }
+
+    /// The candidates that cool down for the channel; remembers when the first of them is done.
+    fn barred(&mut self, targets: &Targets, channel: &Channel) -> Vec<Position> {
+        let now = self.view.time();
+        let cooled_at = targets.cooled_at(channel, now);
+        self.cooled_at = self.cooled_at.into_iter().chain(cooled_at).min();
+        targets.cooling(channel, now)
+    }
+
+    /// Remembers when the channel may be moved, if it was moved lately.
+    pub(crate) fn wait_for(&mut self, channel: &Channel) {
+        if channel.phase.kind() == PhaseKind::Watched {
+            self.rested(channel);
+        }
     }
 
     /// Whether the channel was not moved lately; remembers when the first of the others will be.

@@ -214,5 +214,8 @@ proptest! {
         }
         let counts = fixture.state.counts();
         prop_assert_eq!(counts.total(), counts.watched, "{:?}", names);
+        // A plan without a time to wake at is the same for ever.
+        fixture.later(86_400_000);
+        prop_assert_eq!(fixture.shown(), "", "{:?}", names);
     }
 }

@@ -10,3 +10,4 @@ mod large;
 mod props;
 mod rules;
 mod scenarios;
+mod waking;
