@@ -209,13 +209,18 @@ impl Agent {
         }
         let starting =
             self.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::Starting { .. }));
-        let progress = starting.map(|(channel, job)| Progress {
+        let starting = starting.map(|(channel, job)| Progress {
             channel: channel.clone(),
             term: job.term,
             op: job.op,
             progress: job.progress,
         });
-        let progress = progress.collect();
+        let mut progress: Vec<Progress> = starting.collect();
+        if self.lies && scene.trouble {
+            for said in &mut progress {
+                said.progress = scene.rng.between(0, said.progress);
+            }
+        }
         let message = Message::Report { session, sent_ms: local, acks, progress };
         scene.out.push((self.member, message));
     }

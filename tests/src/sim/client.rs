@@ -7,7 +7,7 @@ use state::epoch::Timestamp;
 use state::ids::RequestId;
 use state::outcome::Outcome;
 
-use super::intents::{announce_again, choose, policy, restore_service};
+use super::intents::{Policies, announce_again, choose, policy, restore_service};
 use super::net::Message;
 use super::oracle::Oracle;
 use super::rng::Rng;
@@ -50,6 +50,8 @@ pub(super) struct Wish {
     pub(super) calm: bool,
     /// Load is to be evened out.
     pub(super) balance: bool,
+    /// Which of the channel policies are to hold in the end, by their place in what is allowed.
+    pub(super) policies: Policies,
 }
 
 impl Client {
@@ -66,7 +68,7 @@ impl Client {
         &mut self,
         now: u64,
         state: &State,
-        Wish { calm, balance }: Wish,
+        wish: Wish,
         rng: &mut Rng,
     ) -> Option<(usize, Message)> {
         if let Some(asked) = &mut self.asked {
@@ -76,7 +78,7 @@ impl Client {
             asked.tries += 1;
             asked.sent_ms = now;
             self.member = (self.member + 1) % 3;
-            if asked.tries <= TRIES_MAX || calm {
+            if asked.tries <= TRIES_MAX || wish.calm {
                 return Some((self.member, asked.message()));
             }
             self.asked = None;
@@ -85,13 +87,13 @@ impl Client {
             return None;
         }
         let command = if !self.configured {
-            policy(balance)
+            policy(wish.balance)
         } else if let Some(next) = self.next.take() {
             next
-        } else if calm {
-            restore_service(state, balance)?
+        } else if wish.calm {
+            restore_service(state, wish)?
         } else {
-            choose(state, rng)?
+            choose(state, wish, rng)?
         };
         self.ids += 1;
         let sent_ms = now;

@@ -2,7 +2,7 @@
 //! exactly this channel, in this session, under this leader. It judges what was proposed, which is
 //! what is in the log unless a test of the tests wrote something else.
 
-use state::channel::ReleaseCause;
+use state::channel::{FormerOwner, ReleaseCause};
 use state::command::Command;
 use state::decision::{Action, Decision, Guard};
 use state::epoch::Term;
@@ -11,7 +11,7 @@ use state::ids::{ChannelName, Text};
 use state::node::{DownCause, NodeRef, Role};
 use state::{Context, State};
 
-use super::oracle::Oracle;
+use super::oracle::{Oracle, Shadow};
 
 /// Whether a release of this cause counts against the limit of moves.
 pub(super) const fn counts(cause: ReleaseCause) -> bool {
@@ -146,6 +146,40 @@ impl Oracle {
         let knows = revision >= term.revision();
         self.demand(knows, "nodes stop only what is no longer theirs", || {
             format!("process {slot} stops {channel} {term} by {leader_term} at {revision}")
+        });
+    }
+
+    /// An owner lost a channel without saying that it stopped.
+    pub(super) fn left(&mut self, channel: &ChannelName, shadow: Shadow) {
+        if let Some(node) = shadow.owner {
+            self.formers.insert((channel.clone(), FormerOwner { node, term: shadow.term }));
+        }
+    }
+
+    pub(super) fn cleaned(&mut self, channel: &ChannelName, former: FormerOwner) {
+        let known = self.formers.remove(&(channel.clone(), former));
+        self.demand(known, "former owners are kept until cleaned up", || {
+            format!("{channel} never had {former}")
+        });
+    }
+
+    /// Whatever happens to channels and leaders, nobody who may have left traces is forgotten.
+    pub(super) fn judge_formers(&mut self) {
+        let kept = self.reference.effects();
+        let same = kept.eq(self.formers.iter().map(|(channel, former)| (channel, *former)));
+        self.demand(same, "former owners are kept until cleaned up", || {
+            "those kept differ from those who left".to_owned()
+        });
+    }
+
+    /// From level 2 on only a higher progress moves a deadline.
+    pub(super) fn extended(&mut self, channel: &ChannelName, progress: u64) {
+        let rises = self.reference.level() >= 2;
+        let Some(shadow) = self.channels.get_mut(channel) else { return };
+        let last = std::mem::replace(&mut shadow.progress, progress);
+        let counts = if rises { progress > last } else { progress != last };
+        self.demand(counts, "only progress moves a deadline", || {
+            format!("{channel}: {progress} after {last}")
         });
     }
 }

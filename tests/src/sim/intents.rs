@@ -11,10 +11,44 @@ use state::ids::{ChannelName, CollectionId, NodeName, Text};
 use state::node::{NodeRef, NodeStatus};
 use state::outcome::Outcome;
 
+use super::client::Wish;
 use super::rng::Rng;
 use super::world::{MARGIN_MS, TTL_MS};
 
 const NAMES: u64 = 24;
+
+/// One of the permitted names for each of the channel policies; 0 is the default.
+pub(super) type Policies = [usize; CHOICES.len()];
+
+/// Mostly the defaults, else a combination that is not refused.
+pub(super) fn wished_policies(rng: &mut Rng) -> Policies {
+    if rng.permille(700) {
+        return Policies::default();
+    }
+    let mut wished = CHOICES.map(|choice| rng.index(choice.allowed().len()));
+    let named = |choice: Choice, name: &str| {
+        choice.allowed().iter().position(|allowed| *allowed == name).expect("it is permitted")
+    };
+    let [_, _, _, register, balance] = &mut wished;
+    if *register == named(Choice::Register, "consistent_hash") {
+        *balance = named(Choice::Balance, "none");
+    }
+    wished
+}
+
+/// What makes these policies hold, if they do not.
+fn set_policies(state: &State, wished: Policies) -> Option<Command> {
+    let differs =
+        |(choice, which): &(Choice, usize)| state.choice(*choice) != choice.allowed()[*which];
+    let chosen = CHOICES.into_iter().zip(wished).filter(differs);
+    let values: BTreeMap<_, _> =
+        chosen.map(|(choice, which)| choose_policy(choice, which)).collect();
+    match (values.is_empty(), state.level()) {
+        (true, _) => None,
+        (false, 1) => Some(Command::SetLevel { level: 2 }),
+        _ => Some(Command::SetPolicy { values }),
+    }
+}
 
 /// Settings with short times, so that everything happens within seconds.
 pub(super) fn policy(balance: bool) -> Command {
@@ -93,15 +127,12 @@ fn sessions(state: &State, status: NodeStatus) -> Vec<NodeRef> {
 }
 
 /// Undoes what keeps nodes out of service or load uneven.
-pub(super) fn restore_service(state: &State, balance: bool) -> Option<Command> {
-    let choices =
-        CHOICES.into_iter().filter(|choice| state.choice(*choice) != choice.default_name());
-    let values: BTreeMap<_, _> = choices.map(|choice| choose_policy(choice, 0)).collect();
-    if !values.is_empty() {
-        return Some(Command::SetPolicy { values });
+pub(super) fn restore_service(state: &State, wish: Wish) -> Option<Command> {
+    if let Some(command) = set_policies(state, wish.policies) {
+        return Some(command);
     }
-    if state.policy().auto_balance != balance {
-        return Some(Command::SetPolicy { values: auto_balance(balance).into() });
+    if state.policy().auto_balance != wish.balance {
+        return Some(Command::SetPolicy { values: auto_balance(wish.balance).into() });
     }
     if let Some(name) = state.frozen_names().next() {
         return Some(Command::Thaw { name: name.clone() });
@@ -110,11 +141,12 @@ pub(super) fn restore_service(state: &State, balance: bool) -> Option<Command> {
     stopping.first().map(|node| Command::UnsetStopping { node: *node })
 }
 
-pub(super) fn choose(state: &State, rng: &mut Rng) -> Option<Command> {
+pub(super) fn choose(state: &State, wish: Wish, rng: &mut Rng) -> Option<Command> {
     let channels: Vec<_> = state.channels().collect();
     let channel = rng.pick(&channels).map(|channel| (channel.spec.name.clone(), channel.term));
     match rng.between(0, 99) {
         0..=26 => Some(announce(rng)),
+        27 => set_policies(state, wish.policies),
         30..=39 => channel.map(|(channel, _)| Command::MarkDropped { channel, claim: None }),
         40..=45 => channel.map(|(channel, _)| Command::RemoveChannel { channel }),
         46..=69 => channel.map(|(channel, term)| Command::Release { channel, term }),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use state::channel::{AckResult, PhaseKind, UnassignCause};
+use state::channel::{AckResult, FormerOwner, PhaseKind, UnassignCause};
 use state::command::{Command, NodeAck, Request, Retry};
 use state::epoch::{ChannelTerm, Op, Revision, Timestamp};
 use state::event::Event;
@@ -52,6 +52,8 @@ pub(super) struct Shadow {
     pub(super) added: ChannelTerm,
     /// Its release counts against the limit of moves.
     moving: bool,
+    /// Of its watch, as it last moved the deadline.
+    pub(super) progress: u64,
 }
 
 /// A channel, its owner, a term and a directive, as rumour has it.
@@ -63,11 +65,13 @@ pub(super) struct Oracle {
     pub(super) reference: State,
     pub(super) record: Vec<Applied>,
     pub(super) violations: Vec<Violation>,
-    channels: BTreeMap<ChannelName, Shadow>,
+    pub(super) channels: BTreeMap<ChannelName, Shadow>,
     last_terms: BTreeMap<ChannelName, ChannelTerm>,
     placed: BTreeMap<(ChannelName, ChannelTerm), NodeRef>,
     ended: BTreeMap<(ChannelName, ChannelTerm), End>,
     pub(super) down: BTreeMap<NodeRef, DownCause>,
+    /// Owners that may have left traces, until they are cleaned up.
+    pub(super) formers: BTreeSet<(ChannelName, FormerOwner)>,
     acks: BTreeSet<(NodeRef, ChannelName, ChannelTerm, Op, AckResult)>,
     started: BTreeMap<(usize, ChannelName), ChannelTerm>,
     positions: BTreeMap<ChannelName, Vec<u8>>,
@@ -85,7 +89,7 @@ impl Shadow {
     /// A channel that got this term without an owner.
     const fn added(term: ChannelTerm) -> Self {
         let phase = PhaseKind::Buffered;
-        Self { owner: None, term, op: Op(0), phase, added: term, moving: false }
+        Self { owner: None, term, op: Op(0), phase, added: term, moving: false, progress: 0 }
     }
 }
 
@@ -100,6 +104,7 @@ impl Oracle {
             placed: BTreeMap::new(),
             ended: BTreeMap::new(),
             down: BTreeMap::new(),
+            formers: BTreeSet::new(),
             acks: BTreeSet::new(),
             started: BTreeMap::new(),
             positions: BTreeMap::new(),
@@ -206,6 +211,7 @@ impl Oracle {
         self.demand(moving == self.reference.moving(), "moves in flight are counted", || {
             format!("{moving} at {index}")
         });
+        self.judge_formers();
         // This recomputes the digest too.
         for violation in state::check(&self.reference) {
             self.violated("invariants hold", format!("{violation:?}"));
@@ -320,26 +326,36 @@ impl Oracle {
                     format!("{channel} is taken from {from}, its owner is {:?}", shadow.owner)
                 });
                 self.ended.insert((channel.clone(), shadow.term), self.end(*from, *cause));
+                if !matches!(cause, UnassignCause::Released | UnassignCause::Stopped) {
+                    self.left(channel, shadow);
+                }
                 self.rises(channel, *term);
                 let added = shadow.added;
                 self.change(channel, Shadow { added, ..Shadow::added(*term) });
             }
-            Event::ChannelRemoved { channel, .. } => {
-                let shadow = self.shadow(channel);
-                let acked = match &request.command {
-                    Command::NodeAck(ack) => ack.result == AckResult::Ok,
-                    _ => false,
-                };
-                let end = if acked { End::Stopped } else { End::GivenUp };
-                self.ended.insert((channel.clone(), shadow.term), end);
-                self.channels.remove(channel);
-            }
+            Event::ChannelRemoved { channel, .. } => self.removed(request, channel),
+            Event::FormerOwnerCleared { channel, former } => self.cleaned(channel, *former),
+            Event::WatchDeadlineExtended { channel, progress } => self.extended(channel, *progress),
             Event::MetaCommitted { channel, positions, .. } => {
                 self.judge_commit(meant, channel);
                 self.positions.insert(channel.clone(), positions.clone());
             }
             _ => {}
         }
+    }
+
+    fn removed(&mut self, request: &Request, channel: &ChannelName) {
+        let shadow = self.shadow(channel);
+        let acked = match &request.command {
+            Command::NodeAck(ack) => ack.result == AckResult::Ok,
+            _ => false,
+        };
+        let end = if acked { End::Stopped } else { End::GivenUp };
+        if !acked {
+            self.left(channel, shadow);
+        }
+        self.ended.insert((channel.clone(), shadow.term), end);
+        self.channels.remove(channel);
     }
 
     pub(super) fn shadow(&self, channel: &ChannelName) -> Shadow {

@@ -12,6 +12,7 @@ use super::breach::{self, Broken, Written};
 use super::churn::Churn;
 use super::client::{Client, Wish};
 use super::coverage::{Coverage, Kind};
+use super::intents::{Policies, wished_policies};
 use super::log::Log;
 use super::net::{Endpoint, Envelope, Message, Net};
 use super::oracle::Oracle;
@@ -76,6 +77,7 @@ pub(super) struct World {
     pub(super) churn: Churn,
     /// Whether clients want load to be evened out.
     pub(super) balance: bool,
+    policies: Policies,
     broken: Option<Broken>,
     pub(super) quiet_since: (usize, u64),
 }
@@ -114,6 +116,7 @@ impl World {
         }
         let churn = Churn::new(&mut rng);
         let balance = rng.permille(800);
+        let policies = wished_policies(&mut rng);
         Self {
             now: 1_000,
             rng,
@@ -131,6 +134,7 @@ impl World {
             trouble: true,
             churn,
             balance,
+            policies,
             broken,
             quiet_since: (0, 0),
         }
@@ -426,7 +430,8 @@ impl World {
     fn step_clients(&mut self) {
         for index in 0..self.clients.len() {
             let (state, rng) = (&self.oracle.reference, &mut self.rng);
-            let wish = Wish { calm: !self.trouble, balance: self.balance };
+            let (calm, balance, policies) = (!self.trouble, self.balance, self.policies);
+            let wish = Wish { calm, balance, policies };
             let asked = self.clients[index].step(self.now, state, wish, rng);
             if let Some((member, message)) = asked {
                 let (from, to) = (Endpoint::Client(index), Endpoint::Member(member));
