@@ -1,6 +1,7 @@
 //! Picks channels that may leave a full candidate, each at most once, with the emptiest candidate
 //! that may have it. Whose turn it is and how many, is for `balance` and `join` to say.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use state::channel::{Channel, PhaseKind};
@@ -26,11 +27,14 @@ pub(crate) enum Rest {
     Waived,
 }
 
+type Channels<'a> = Box<dyn Iterator<Item = &'a Channel> + 'a>;
+
 /// Takes channels from candidates, each only once.
 pub(crate) struct Spread<'a> {
     view: View<'a>,
-    /// Channels of each candidate that were not looked at yet, last in name order first.
-    unseen: Vec<Option<Vec<&'a Channel>>>,
+    /// Channels of each candidate that were not looked at yet, in name order. Most candidates give
+    /// one or none of their many, so they are not collected.
+    unseen: Vec<Option<Channels<'a>>>,
     /// When the first of the channels that were moved too lately may be moved again.
     pub(crate) movable_at: Option<Timestamp>,
     /// When the first of the candidates that cool down for a channel may have it again.
@@ -41,7 +45,7 @@ impl<'a> Spread<'a> {
     pub(crate) fn new(view: &View<'a>, candidates: usize) -> Self {
         Self {
             view: *view,
-            unseen: alloc::vec![None; candidates],
+            unseen: (0..candidates).map(|_| None).collect(),
             movable_at: None,
             cooled_at: None,
         }
@@ -59,7 +63,7 @@ impl<'a> Spread<'a> {
     /// The next channel of this candidate that may go to one with at least two channels less.
     pub(crate) fn from(&mut self, targets: &Targets, donor: Position) -> Option<Pick> {
         self.load(targets, donor);
-        while let Some(channel) = self.unseen.get_mut(donor)?.as_mut()?.pop() {
+        while let Some(channel) = self.unseen.get_mut(donor)?.as_mut()?.next() {
             if !self.rested(channel) {
                 continue;
             }
@@ -129,9 +133,7 @@ impl<'a> Spread<'a> {
                 .filter_map(|name| state.channel(name))
                 .map(AsRef::as_ref)
                 .filter(|channel: &&Channel| channel.phase.kind() == PhaseKind::Watched);
-            let mut watched: Vec<&Channel> = watched.collect();
-            watched.reverse();
-            *slot = Some(watched);
+            *slot = Some(Box::new(watched));
         }
     }
 }
