@@ -1,9 +1,11 @@
 //! The duties of a leader on its own applied state: sessions, dispatch, deadlines, effects,
-//! planning. Silence is measured by the server's own meter; choices are made by the planner.
+//! planning. Silence is measured by the server's own meter, when to plan is the server's own rule,
+//! and choices are made by the planner.
 
 use std::rc::Rc;
 
 use planner::{Budget, View};
+use server::leader::look::{Look, plan_at};
 use server::leader::silence::SilenceMeter;
 use state::command::{Command, Request};
 use state::event::Event;
@@ -145,14 +147,13 @@ impl Reign {
             }
         }
         let now = self.stamp(desk.now);
-        let asleep = self.wake_at.is_none_or(|at| at > now);
-        if self.planned_at == Some(state.revision()) && asleep {
+        if plan_at(state, self.looked).is_none_or(|at| at > now) {
             return;
         }
         let view = View { state, term: self.term, now };
         let plan = planner::plan(&view, &Budget { moves_max: MOVES_MAX });
-        self.planned_at = Some(state.revision());
-        self.wake_at = plan.wake_at;
+        let (revision, wake_at) = (state.revision(), plan.wake_at);
+        self.looked = Some(Look { revision, at: now, wake_at });
         if let Some(decision) = plan.decision {
             if desk.quick && desk.rng.permille(500) {
                 self.deciding = Some(Deciding::InFlight);
@@ -265,7 +266,12 @@ impl Reign {
                 self.meter = Some(SilenceMeter::start(state, desk.now));
                 self.observe_ms = desk.now + SilenceMeter::interval_ms(state);
             }
-            Tag::Plan => self.deciding = None,
+            Tag::Plan => {
+                self.deciding = None;
+                if !matches!(*outcomes[0], Outcome::Accepted(_)) {
+                    self.looked = None;
+                }
+            }
             Tag::Duty => self.duty_in_flight = false,
             Tag::Effects => self.effects_in_flight = false,
             Tag::Observed { renewed } => {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use server::leader::look::Look;
 use server::leader::silence::SilenceMeter;
 use state::State;
 use state::command::{Command, NodeAck, Request};
@@ -87,8 +88,7 @@ pub(super) struct Reign {
     pub(super) pushed: BTreeMap<usize, (Revision, u64)>,
     pub(super) held: Vec<Renewal>,
     pub(super) deciding: Option<Deciding>,
-    pub(super) planned_at: Option<Revision>,
-    pub(super) wake_at: Option<Timestamp>,
+    pub(super) looked: Option<Look>,
     pub(super) duty_in_flight: bool,
     pub(super) effects_in_flight: bool,
     pub(super) observed_in_flight: bool,
@@ -117,8 +117,7 @@ impl Reign {
             pushed: BTreeMap::new(),
             held: Vec::new(),
             deciding: None,
-            planned_at: None,
-            wake_at: None,
+            looked: None,
             duty_in_flight: false,
             effects_in_flight: false,
             observed_in_flight: false,

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use planner::{Budget, View};
+use server::leader::look::{Look, plan_at};
 use server::leader::silence::{Observation, SilenceMeter};
 use state::channel::{AckResult, ChannelSpec, ReleaseCause};
 use state::command::{Command, NodeAck, OwnerClaim, Request};
 use state::decision::Decision;
-use state::epoch::{Revision, Term, Timestamp};
+use state::epoch::{Term, Timestamp};
 use state::event::Event;
 use state::ids::{ChannelName, CollectionId, MemberId, Text};
 use state::outcome::Outcome;
@@ -51,7 +52,7 @@ pub struct Rolled {
 struct Leader {
     meter: SilenceMeter,
     observe_ms: u64,
-    planned: Option<(Revision, Option<Timestamp>)>,
+    looked: Option<Look>,
     decision: Option<Decision>,
     until_ms: u64,
 }
@@ -201,7 +202,7 @@ impl Rolling {
         self.leader = Some(Leader {
             meter: SilenceMeter::start(&self.state, self.now),
             observe_ms: self.now,
-            planned: None,
+            looked: None,
             decision: None,
             until_ms: self.now + self.rng.between(60_000, 600_000),
         });
@@ -231,15 +232,18 @@ impl Rolling {
     /// What was decided one step ago is judged now.
     fn plan(&mut self, leader: &mut Leader) {
         if let Some(decision) = leader.decision.take() {
-            self.apply("planner", Command::Place(decision));
+            let outcome = self.apply("planner", Command::Place(decision));
+            if !matches!(outcome, Outcome::Accepted(_)) {
+                leader.looked = None;
+            }
         }
         let (revision, now) = (self.state.revision(), self.stamp());
-        if leader.planned.is_some_and(|(at, wake)| at == revision && wake.is_none_or(|w| w > now)) {
+        if plan_at(&self.state, leader.looked).is_none_or(|at| at > now) {
             return;
         }
         let view = View { state: &self.state, term: self.term, now };
         let plan = planner::plan(&view, &Budget { moves_max: state::limits::MOVES_MAX });
-        leader.planned = Some((revision, plan.wake_at));
+        leader.looked = Some(Look { revision, at: now, wake_at: plan.wake_at });
         leader.decision = plan.decision;
     }
 

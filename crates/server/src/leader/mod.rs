@@ -22,6 +22,7 @@ use crate::view::Views;
 pub mod deadlines;
 pub mod dispatch;
 pub mod effects;
+pub mod look;
 pub mod planning;
 pub mod sessions;
 pub mod silence;

@@ -1,21 +1,21 @@
-//! When to plan, and what becomes of a plan: one decision in flight, back-off after refusals.
-//! The choices are made by the planner crate on the applied state; apply judges them.
+//! What becomes of a plan: one decision in flight, back-off after refusals. When to plan is in
+//! `look`. The choices are made by the planner crate on the applied state; apply judges them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use planner::{Budget, Plan, Report, View, balance_due};
+use planner::{Budget, Plan, Report, View};
 use state::State;
 use state::command::Command;
 use state::decision::{Cause, Move};
-use state::epoch::{Revision, Timestamp};
-use state::node::NodeStatus;
+use state::epoch::Revision;
 use state::outcome::{Facts, Outcome, RefusedMove};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
+use super::look::{Look, plan_at};
 use super::{Parts, Reign, lock};
 use crate::limits;
 
@@ -25,8 +25,6 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from
 const REST: Duration = Duration::from_secs(3_600);
 /// Decisions whose times are kept.
 const TIMES_KEPT: usize = 64;
-/// While nothing else is to be done, a changed state is looked at for uneven load this often.
-const BALANCE_LOOK_MS: u64 = 100;
 
 /// What the planner last said.
 #[derive(Debug, Default)]
@@ -91,32 +89,6 @@ pub struct Totals {
     pub plan_max_us: AtomicU64,
 }
 
-/// Whether the planner could have anything urgent to do: cheap, asked at every change.
-fn has_work(state: &State) -> bool {
-    state.buffered().next().is_some()
-        || state.frozen_names().next().is_some()
-        || state.nodes().any(|node| node.status == NodeStatus::Stopping)
-}
-
-/// The last plan that was made.
-#[derive(Debug, Clone, Copy)]
-struct Look {
-    revision: Revision,
-    at: Timestamp,
-    wake_at: Option<Timestamp>,
-}
-
-/// When to look whether load should be evened out: once it is due, then when the state or the time
-/// of the last plan says so. A steady stream of commits does not make it plan each time.
-fn balance_look(state: &State, looked: Option<Look>) -> Option<Timestamp> {
-    let due = balance_due(state)?;
-    match looked {
-        Some(look) if look.revision == state.revision() => look.wake_at,
-        Some(look) => Some(due.max(look.at.plus_ms(BALANCE_LOOK_MS))),
-        None => Some(due),
-    }
-}
-
 /// The duty: plans on every change that leaves work, proposes, waits for the outcome.
 pub async fn run(parts: Parts, reign: Arc<Reign>) {
     let mut views = parts.views.subscribe();
@@ -124,14 +96,13 @@ pub async fn run(parts: Parts, reign: Arc<Reign>) {
     let mut looked = None;
     loop {
         let state = Arc::clone(&views.borrow_and_update().state);
-        let balance_at = balance_look(&state, looked);
+        let mut wake_at = plan_at(&state, looked);
         let now = parts.clock.stamp();
-        let mut wake_at = balance_at.filter(|at| *at > now);
-        if has_work(&state) || balance_at.is_some_and(|at| at <= now) {
+        if wake_at.is_some_and(|at| at <= now) {
             let begun = Instant::now();
             let Some((plan, planned)) = plan(&parts, &reign, &state).await else { return };
             looked = Some(Look { revision: state.revision(), at: now, wake_at: plan.wake_at });
-            wake_at = plan.wake_at.into_iter().chain(wake_at).min();
+            wake_at = plan.wake_at;
             *lock(&reign.planning.report) = Some((state.revision(), Arc::new(plan.report)));
             if let Some(decision) = plan.decision {
                 let balance = |chosen: &&Move| chosen.cause == Cause::Balance;
@@ -149,6 +120,7 @@ pub async fn run(parts: Parts, reign: Arc<Reign>) {
                     });
                     backoff = BACKOFF.0;
                 } else {
+                    looked = None;
                     sleep(backoff).await;
                     backoff = (backoff * 2).min(BACKOFF.1);
                 }

@@ -3,6 +3,7 @@
 mod admission;
 mod history;
 mod level;
+mod look;
 mod outbox;
 mod samples;
 mod sessions;
