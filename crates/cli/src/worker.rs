@@ -91,7 +91,7 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let (options, worker) = build(&arguments, global, output)?;
-    let mut running = std::pin::pin!(client::agent::run(options, worker, stop.clone()));
+    let mut running = std::pin::pin!(client::agent::run_apart(options, worker, stop.clone()));
     tokio::select! {
         ended = &mut running => return Ok(ended?),
         stopped = stop::requested(arguments.stop_with_stdin) => stopped?,

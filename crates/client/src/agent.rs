@@ -15,10 +15,13 @@ mod operations;
 mod session;
 
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 pub use event::{AgentEvent, FenceCause, Observer};
 pub use handle::SessionHandle;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::endpoints::Endpoints;
@@ -77,5 +80,35 @@ pub async fn run<W: Worker>(
     worker: W,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    engine::Engine::new(options, worker)?.run(stop).await
+    engine::Engine::new(options, worker, Handle::current())?.run(stop).await
+}
+
+/// The same with the session on a thread of its own: work that keeps this runtime busy delays the
+/// worker's calls, which still run here, but not its renewals (FR-007). Dropping the future ends
+/// the session's thread as well.
+pub async fn run_apart<W: Worker>(
+    options: AgentOptions,
+    worker: W,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let engine = engine::Engine::new(options, worker, Handle::current())?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+    let (mut done, ended) = oneshot::channel();
+    let session = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                result = engine.run(stop) => {
+                    // Nobody waits any more when the future was dropped.
+                    let _ = done.send(result);
+                }
+                () = done.closed() => {}
+            }
+        });
+    };
+    thread::Builder::new().name("quorate-session".to_owned()).spawn(session).map_err(no_thread)?;
+    ended.await.unwrap_or_else(|_| Err(Error::Thread("it ended early".to_owned())))
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::Thread(error.to_string())
 }

@@ -50,6 +50,9 @@ pub enum Error {
         /// What it did.
         detail: &'static str,
     },
+    /// The thread of the session could not be started, or died.
+    #[error("no thread for the session: {0}")]
+    Thread(String),
     /// The system gave no random bytes.
     #[error("no random bytes from the system: {0}")]
     Randomness(String),
@@ -124,7 +127,7 @@ impl Error {
             Self::Deadline { .. } => ErrorKind::Timeout,
             Self::Endpoint(_) => ErrorKind::Invalid,
             Self::Fenced => ErrorKind::Precondition,
-            Self::Protocol { .. } | Self::Randomness(_) => ErrorKind::Other,
+            Self::Protocol { .. } | Self::Thread(_) | Self::Randomness(_) => ErrorKind::Other,
         }
     }
 

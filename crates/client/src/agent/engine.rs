@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -85,13 +86,14 @@ enum Wake {
 }
 
 impl<W: Worker> Engine<W> {
-    pub(crate) fn new(options: AgentOptions, worker: W) -> Result<Self, Error> {
+    /// The worker's calls run on `home`, whoever runs the engine.
+    pub(crate) fn new(options: AgentOptions, worker: W, home: Handle) -> Result<Self, Error> {
         let now = Instant::now();
         Ok(Self {
             pool: ChannelPool::new(options.calls.transport.clone()),
             operator: Operator::connect(&options.endpoints, options.calls.clone()),
             guard: Arc::default(),
-            operations: Operations::new(Arc::new(worker)),
+            operations: Operations::new(Arc::new(worker), home),
             ledger: Ledger::default(),
             desired: Desired::default(),
             deaths: mpsc::channel(DEATHS),

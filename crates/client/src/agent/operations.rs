@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -38,15 +39,17 @@ struct Task {
 /// Everything under way.
 pub(crate) struct Operations<W> {
     worker: Arc<W>,
+    /// Where the worker's calls run.
+    home: Handle,
     tasks: BTreeMap<String, Task>,
     sender: mpsc::Sender<Finished>,
     receiver: mpsc::Receiver<Finished>,
 }
 
 impl<W: Worker> Operations<W> {
-    pub(crate) fn new(worker: Arc<W>) -> Self {
+    pub(crate) fn new(worker: Arc<W>, home: Handle) -> Self {
         let (sender, receiver) = mpsc::channel(RESULTS);
-        Self { worker, tasks: BTreeMap::new(), sender, receiver }
+        Self { worker, home, tasks: BTreeMap::new(), sender, receiver }
     }
 
     /// The next call that ended. May be dropped and called again.
@@ -131,7 +134,7 @@ impl<W: Worker> Operations<W> {
                 _ = sender.send(finished) => {}
             }
         };
-        let handle = tokio::spawn(task);
+        let handle = self.home.spawn(task);
         self.tasks.insert(channel, Task { serial, cancel, handle });
     }
 }

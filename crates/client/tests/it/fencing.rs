@@ -190,3 +190,34 @@ async fn a_dead_consumer_is_reported_and_commits_carry_the_claim() {
     assert_eq!((ack.op, ack.result()), (5, AckResult::FailedStopped));
     assert_eq!(ack.reason, "out of memory");
 }
+
+/// FR-007, scaled to a ttl of 1 s: 32 busy tasks on two threads do not delay a renewal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_runtime_does_not_starve_the_session() {
+    const TTL_MS: u64 = 1_000;
+    let mut leader = Fake::start(Stance::Leads).await;
+    let mut agent = Running::start_apart(&[&leader]);
+    let mut session = leader.session().await;
+    session.begin(NODE, TTL_MS).await;
+    session.full(vec![watch("c", 5)]).await;
+    agent.watching("c").await;
+    let handle = agent.session().await;
+    let until = std::time::Instant::now() + Duration::from_secs(3);
+    let busy: Vec<_> = (0..32)
+        .map(|_| tokio::spawn(async move { while std::time::Instant::now() < until {} }))
+        .collect();
+    let (mut last, mut worst) = (std::time::Instant::now(), Duration::ZERO);
+    while std::time::Instant::now() < until {
+        let (seq, report) = session.report().await;
+        let acks: Vec<&Ack> = report.acks.iter().collect();
+        session.renewed(seq, &acks).await;
+        worst = worst.max(last.elapsed());
+        last = std::time::Instant::now();
+        assert!(handle.may_commit());
+    }
+    assert!(worst < Duration::from_millis(TTL_MS / 2), "{worst:?} between two renewals");
+    for task in busy {
+        task.await.expect("no panic");
+    }
+    assert_eq!(agent.calls.all(), ["watch c 5"], "never fenced");
+}

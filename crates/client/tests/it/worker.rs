@@ -81,6 +81,22 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(fakes: &[&Fake]) -> Self {
+        Self::start_by(fakes, |options, worker, stop| {
+            tokio::spawn(agent::run(options, worker, stop))
+        })
+    }
+
+    /// With the session on a thread of its own.
+    pub(crate) fn start_apart(fakes: &[&Fake]) -> Self {
+        Self::start_by(fakes, |options, worker, stop| {
+            tokio::spawn(agent::run_apart(options, worker, stop))
+        })
+    }
+
+    fn start_by(
+        fakes: &[&Fake],
+        run: fn(AgentOptions, Recorder, CancellationToken) -> JoinHandle<Result<(), Error>>,
+    ) -> Self {
         let addresses = fakes.iter().map(|fake| fake.address.as_str());
         let endpoints = Endpoints::from_addresses(addresses).expect("well formed");
         let (event_sender, events) = mpsc::channel(1_024);
@@ -92,7 +108,7 @@ impl Running {
         });
         let (calls, stop) = (Calls::default(), CancellationToken::new());
         let worker = Recorder { calls: calls.clone(), sessions: session_sender };
-        let agent = tokio::spawn(agent::run(options, worker, stop.clone()));
+        let agent = run(options, worker, stop.clone());
         Self { calls, events, sessions, stop, agent }
     }
 
