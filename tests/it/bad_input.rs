@@ -186,12 +186,12 @@ async fn slow_watch(progress: impl Fn(u64) -> u64) -> v1::ChannelPhase {
 
 /// FR-026, scaled to a timeout of 1 s: progress that rises keeps the watch, whatever it takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn progress_that_rises_keeps_a_long_watch() {
+async fn fr026_progress_that_rises_keeps_a_long_watch() {
     assert_eq!(slow_watch(|step| step).await, v1::ChannelPhase::Watched);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn progress_that_falls_or_stands_does_not() {
+async fn fr026_progress_that_falls_or_stands_does_not() {
     let (falls, stands) = tokio::join!(slow_watch(|step| 1_000 - step), slow_watch(|_| 7));
     assert_ne!(falls, v1::ChannelPhase::Watched);
     assert_ne!(stands, v1::ChannelPhase::Watched);

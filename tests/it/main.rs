@@ -5,6 +5,7 @@ mod api;
 mod bad_input;
 mod cluster;
 mod drains;
+mod field_reports;
 mod history;
 mod levels;
 mod parity;

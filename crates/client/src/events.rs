@@ -72,7 +72,9 @@ impl Operator {
     pub fn watch_events(&self, options: WatchOptions) -> EventWatch {
         let position = options.from_revision;
         EventWatch {
-            operator: self.clone(),
+            // A reader that falls behind fills the window of its connection: nobody else may be on
+            // it.
+            operator: self.apart(),
             options,
             stream: None,
             position,

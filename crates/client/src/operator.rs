@@ -72,6 +72,12 @@ impl Operator {
         Ok(Self { options, pool, route, pinned: true })
     }
 
+    /// The same with connections of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let pool = Arc::new(ChannelPool::new(self.options.transport.clone()));
+        Self { pool, ..self.clone() }
+    }
+
     /// The same client with another deadline for its calls; connections are shared.
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         let options = Options { deadline, ..(*self.options).clone() };

@@ -1,9 +1,12 @@
 //! What a plan is computed from and what it results in. The rules are in the stages.
 //! The leader's planning loop and the simulator build these.
 
+use alloc::sync::Arc;
+
 use state::State;
 use state::decision::Decision;
 use state::epoch::{Term, Timestamp};
+use state::node::{Node, NodeStatus, Role};
 
 use crate::report::Report;
 
@@ -43,12 +46,19 @@ impl View<'_> {
         self.now.max(self.state.now())
     }
 
-    /// End of the settle window of a cold start, if it has not passed.
+    /// End of the settle window of a cold start, if it has not passed. Cold is also a group
+    /// that comes back after all its nodes were away: the first of them must not get everything
+    /// (FR-028).
     pub(crate) fn settles_until(&self) -> Option<Timestamp> {
-        if !self.state.cold() {
+        let counts = self.state.counts();
+        if counts.to_watch > 0 || counts.watched > 0 || counts.to_release > 0 {
             return None;
         }
-        let end = self.state.first_registered()?.plus_ms(self.state.policy().settle_ms);
+        let here = |node: &&Arc<Node>| {
+            node.status != NodeStatus::Down && node.registration.role == Role::Data
+        };
+        let first = self.state.nodes().filter(here).map(|node| node.registered_at).min()?;
+        let end = first.plus_ms(self.state.policy().settle_ms);
         (end > self.time()).then_some(end)
     }
 }

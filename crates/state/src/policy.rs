@@ -23,7 +23,7 @@ pub struct Policy {
     pub cooldown_base_ms: u64,
     /// Longest cool-down; at least the base, at most 3,600,000.
     pub cooldown_max_ms: u64,
-    /// At a cold start the first decision waits this long after the first registration; 0 to
+    /// While no channel has an owner, decisions wait this long after the first registration; 0 to
     /// 600,000.
     pub settle_ms: u64,
     /// Channels that drain and balance may have in ToRelease at a time; 1 to 10,000.

@@ -113,7 +113,7 @@ const SETTINGS: [Setting; 14] = [
         "settle_ms",
         (0, TEN_MINUTES),
         |policy| &mut policy.settle_ms,
-        "At a cold start the first decision waits this long after the first registration.",
+        "While no channel has an owner, decisions wait this long after the first registration.",
     ),
     Setting {
         name: "balance_moves_max",

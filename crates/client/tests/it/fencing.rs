@@ -193,7 +193,7 @@ async fn a_dead_consumer_is_reported_and_commits_carry_the_claim() {
 
 /// FR-007, scaled to a ttl of 1 s: 32 busy tasks on two threads do not delay a renewal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_runtime_does_not_starve_the_session() {
+async fn fr007_a_busy_runtime_does_not_starve_the_session() {
     const TTL_MS: u64 = 1_000;
     let mut leader = Fake::start(Stance::Leads).await;
     let mut agent = Running::start_apart(&[&leader]);

@@ -249,7 +249,7 @@ fn a79_the_dead_expire_although_leaders_change() {
 
 /// FR-010: leaders that reign for 4 s each, with half a second between them.
 #[test]
-fn short_reigns_count_silence_too() {
+fn fr010_short_reigns_count_silence_too() {
     let mut world = World::new(EXACT, EXACT);
     world.worker.dead = true;
     while world.expired_at.is_none() {
@@ -385,7 +385,7 @@ fn a100_a_node_that_hears_only_a_deposed_leader_stops_in_time() {
 
 /// FR-012: what is due stays due until it is committed; nothing is handed over and forgotten.
 #[test]
-fn ten_thousand_expiries_at_two_hundred_a_second_are_all_done() {
+fn fr012_ten_thousand_expiries_at_two_hundred_a_second_are_all_done() {
     const SESSIONS: usize = 10_000;
     let mut state = led();
     for at in 0..SESSIONS {

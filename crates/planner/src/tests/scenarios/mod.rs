@@ -6,6 +6,7 @@ mod bad_input;
 mod balance;
 mod drop;
 mod effect;
+mod field;
 mod late;
 mod leaders;
 mod life;
