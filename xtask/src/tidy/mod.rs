@@ -4,6 +4,7 @@
 
 pub(crate) mod code_map;
 mod documents;
+mod evidence;
 mod finding;
 mod manifests;
 mod packages;
@@ -51,6 +52,7 @@ fn findings(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
         documents::examine(file, &workspace.root, &mut findings);
     }
     code_map::examine(&files, &mut findings);
+    evidence::examine(&files, &mut findings);
     packages::examine(workspace, &mut findings)?;
     findings.sort();
     Ok(findings)

@@ -2,11 +2,11 @@
 
 use alloc::vec;
 
-use state::DirectiveKind;
 use state::channel::{AckResult, FormerOwner, PhaseKind};
 use state::command::Command;
 use state::event::Event;
 use state::outcome::{Outcome, Rejection};
+use state::{DirectiveKind, subscription_name};
 
 use super::*;
 use crate::report::Why;
@@ -264,6 +264,10 @@ fn a14_a_failed_release_leaves_a_former_owner_to_clean_up() {
     assert_eq!(world.state.effects().count(), 0);
     world.ack("c", AckResult::Failed);
     assert_former(&mut world, former);
+    // One function names what is to be cleaned up, by channel and node: not by collection (B-08).
+    let subscription = |channel: &str| subscription_name(&name(channel), former.node.node);
+    assert_eq!(subscription("c"), "quorate-1-c");
+    assert_ne!(subscription("c"), subscription("d"));
     let done = Command::EffectDone {
         channel: name("c"),
         former: OwnerClaim { node: former.node, term: former.term },
