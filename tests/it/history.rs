@@ -120,8 +120,8 @@ async fn explain_names_the_decision_its_revision_and_its_cause() {
     group.end().await;
 }
 
-pub(crate) async fn page(group: &Group, path: &str) -> String {
-    let mut stream = TcpStream::connect(group.http_address(0)).await.unwrap();
+pub(crate) async fn page(group: &Group, at: usize, path: &str) -> String {
+    let mut stream = TcpStream::connect(group.http_address(at)).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -132,19 +132,19 @@ pub(crate) async fn page(group: &Group, path: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_http_port_tells_readiness_and_numbers() {
     let group = Group::waiting(1, |_| {}).await;
-    assert!(page(&group, "/livez").await.starts_with("HTTP/1.1 200"));
-    assert!(page(&group, "/readyz").await.starts_with("HTTP/1.1 503"));
+    assert!(page(&group, 0, "/livez").await.starts_with("HTTP/1.1 200"));
+    assert!(page(&group, 0, "/readyz").await.starts_with("HTTP/1.1 503"));
     group.end().await;
     let group = Group::start(1).await;
     wait_for("ready", || async {
-        page(&group, "/readyz").await.starts_with("HTTP/1.1 200").then_some(())
+        page(&group, 0, "/readyz").await.starts_with("HTTP/1.1 200").then_some(())
     })
     .await;
     group.watch(&["c1", "c2"]).await;
-    let metrics = page(&group, "/metrics").await;
+    let metrics = page(&group, 0, "/metrics").await;
     for line in ["quorate_raft_is_leader 1", "quorate_channels{phase=\"buffered\"} 2"] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");
     }
-    assert!(page(&group, "/nothing").await.starts_with("HTTP/1.1 404"));
+    assert!(page(&group, 0, "/nothing").await.starts_with("HTTP/1.1 404"));
     group.end().await;
 }

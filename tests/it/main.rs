@@ -3,11 +3,13 @@
 
 mod api;
 mod bad_input;
+mod cleaners;
 mod cluster;
 mod drains;
 mod field_reports;
 mod history;
 mod levels;
+mod ownership;
 mod parity;
 mod process;
 mod python;

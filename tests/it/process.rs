@@ -242,6 +242,43 @@ fn a_running_group_answers_every_question() {
 }
 
 #[test]
+fn the_demo_cleans_up_after_lost_workers_and_says_whose_claims_hold() {
+    let dev = Dev::start(&[]);
+    dev.settled();
+    let cleaners = || json(&dev.ask(&["cleaner", "list", "-o", "json"]));
+    wait_for("the cleaner to be connected", || cleaners()["cleaners"][0]["streams"] == 1);
+    let channels = json(&dev.ask(&["channel", "list", "-o", "json"]));
+    let channels = channels.as_array().expect("a list");
+    let lost = channels.iter().find(|it| it["owner"]["node_name"] == "worker-2").expect("one");
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let (name, owner) = (text(&lost["name"]), &lost["owner"]);
+    let (node, epoch) = (text(&owner["node_id"]), text(&owner["node_epoch"]));
+    let term = text(&lost["term"]);
+    let check = ["channel", "check", &name, "--node", &node, "--epoch", &epoch, "--term", &term];
+    let checked = dev.ask(&check);
+    assert!(String::from_utf8_lossy(&checked.stdout).starts_with("worker-2 ("), "{checked:?}");
+    assert!(dev.ask(&["node", "revoke", "worker-2"]).status.success());
+    let reason = refused(&dev.ask(&check), 4);
+    assert!(reason.contains("NOT_OWNER"), "{reason}");
+    wait_for("everything to be cleaned up", || cleaners()["waiting"] == 0);
+    let events = dev.ask(&["events", "-o", "json", "--channel", &name]);
+    let events = String::from_utf8_lossy(&events.stdout).into_owned();
+    let by_cleaner = |line: &&str| {
+        line.contains("FormerOwnerCleared") && line.contains("\"actor\":\"cleaner:dev\"")
+    };
+    assert_eq!(events.lines().filter(by_cleaner).count(), 1, "{events}");
+
+    let levels = json(&dev.ask(&["member", "raise-level", "-o", "json"]));
+    assert_eq!(levels["members"][2]["known_level"], levels["present"], "{levels:#}");
+    refused(&dev.ask(&["member", "raise-level", "99"]), 4);
+    refused(&dev.ask(&["cleaner", "deregister", "nobody"]), 3);
+    let former = ["--node", &node, "--epoch", &epoch, "--term", &term];
+    let again = dev.ask(&[&["cleaner", "complete", &name][..], &former].concat());
+    let reason = refused(&again, 4);
+    assert!(reason.contains("NOT_FORMER_OWNER"), "{reason}");
+}
+
+#[test]
 fn a_drained_worker_gives_up_everything_and_takes_it_back_later() {
     let dev = Dev::start(&[]);
     dev.settled();

@@ -139,7 +139,7 @@ async fn a45_what_is_not_desired_is_told_to_stop_at_each_report() {
         five.report(said).await.unwrap();
         assert_eq!(five.expect(gone).await.unwrap(), ["c1"]);
     }
-    let metrics = page(&group, "/metrics").await;
+    let metrics = page(&group, 0, "/metrics").await;
     assert!(metrics.contains("quorate_session_strays_total 5"), "{metrics}");
     five.report(report(&me)).await.unwrap();
     two.die();

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit::{EXIT_CODES, Failure};
 use crate::{
-    bench, channel, completions, config, dev, events, explain, log, member, node, output, serve,
-    settings, snapshot, status, version, worker,
+    bench, channel, cleaner, completions, config, dev, events, explain, log, member, node, output,
+    serve, settings, snapshot, status, version, worker,
 };
 
 /// A Raft-replicated coordinator for vector-database clusters.
@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// Data-node channels.
     #[command(subcommand)]
     Channel(channel::Channel),
+    /// Who removes the traces of former owners.
+    #[command(subcommand)]
+    Cleaner(cleaner::Cleaner),
     /// Why something is where it is, and what would change it.
     #[command(subcommand)]
     Explain(explain::Explain),

@@ -3,11 +3,13 @@
 use clap::{Args, Subcommand, ValueEnum};
 use client::Operator;
 use client::proto::{
-    ChannelPhase, ChannelSpec, DescribeChannelRequest, DropChannelRequest, ListChannelsRequest,
-    ReleaseChannelRequest, RemoveChannelRequest, WatchChannelsRequest,
+    ChannelPhase, ChannelSpec, CheckOwnerRequest, DescribeChannelRequest, DropChannelRequest,
+    ListChannelsRequest, ReleaseChannelRequest, RemoveChannelRequest, WatchChannelsRequest,
 };
+use serde::Serialize;
 
 use crate::args::Global;
+use crate::cleaner::Claim;
 use crate::exit::Failure;
 use crate::operator::{connect, show_receipt};
 use crate::output::{Output, pairs, table};
@@ -26,6 +28,13 @@ pub(crate) enum Channel {
     Describe {
         /// Name of the channel.
         name: String,
+    },
+    /// Ask whether somebody owns a channel, as a commit of positions would be judged.
+    Check {
+        /// Name of the channel.
+        name: String,
+        #[command(flatten)]
+        claim: Claim,
     },
     /// Take a channel from its owner; the planner places it again.
     Release {
@@ -97,6 +106,9 @@ pub(crate) async fn run(command: Channel, global: &Global, output: &Output) -> R
         Channel::Watch(arguments) => watch(&operator, arguments).await?,
         Channel::List(arguments) => return list(&operator, &arguments, global, output).await,
         Channel::Describe { name } => return describe(&operator, name, global, output).await,
+        Channel::Check { name, claim } => {
+            return check(&operator, name, claim, global, output).await;
+        }
         Channel::Release { name, term } => {
             let request = ReleaseChannelRequest { write: None, name, term };
             operator.release_channel(request).await?.receipt
@@ -204,6 +216,36 @@ async fn describe(
     output.show(&channel, text)
 }
 
+#[derive(Serialize)]
+struct Checked {
+    channel: String,
+    phase: &'static str,
+    owner: Option<shape::Owner>,
+    term: u64,
+}
+
+async fn check(
+    operator: &Operator,
+    name: String,
+    claim: Claim,
+    global: &Global,
+    output: &Output,
+) -> Result<(), Failure> {
+    let request =
+        CheckOwnerRequest { read: global.read(), name: name.clone(), claim: Some(claim.into()) };
+    let answer = operator.check_owner(request).await?;
+    let checked = Checked {
+        channel: name,
+        phase: render::phase(answer.phase),
+        owner: answer.owner.map(shape::Owner::from),
+        term: answer.term,
+    };
+    output.show(&checked, |checked| {
+        let owner = owner(checked.owner.as_ref());
+        format!("{owner} owns {} under term {}: {}", checked.channel, checked.term, checked.phase)
+    })
+}
+
 /// One channel for people.
 pub(crate) fn text(channel: &shape::Channel) -> String {
     let former = channel.former_owners.iter().map(|former| {
@@ -231,7 +273,7 @@ pub(crate) fn text(channel: &shape::Channel) -> String {
         ("attempts", render::number(channel.attempts.into())),
         ("last failure", channel.last_failure.clone()),
         ("cool-downs", cooldowns.collect::<Vec<_>>().join(", ")),
-        ("former owners", former.collect::<Vec<_>>().join(", ")),
+        ("waits for clean-up after", former.collect::<Vec<_>>().join(", ")),
         ("placed by", render::number(channel.placed_by)),
         ("cause", channel.placed_cause.clone()),
         ("added at", channel.added_revision.to_string()),

@@ -33,6 +33,9 @@ const BATCH: usize = 1000;
 /// Shorter than the defaults, so that a lost worker is noticed while one watches.
 const SETTINGS: [(&str, &str); 2] = [("ttl_ms", "3000"), ("settle_ms", "300")];
 
+/// The first worker is this cleaner.
+const CLEANER: [&str; 4] = ["--cleaner", "dev", "--clean-time", "5ms"];
+
 /// Arguments of `dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
@@ -102,7 +105,9 @@ async fn work(
         group.operator.watch_channels(request).await?;
     }
     for number in 1..=arguments.workers {
-        group.start_worker(&format!("worker-{number}"), &[])?;
+        // Whoever it cleans up after, the events say so: `cleaner:dev` in place of the leader.
+        let cleaner: &[&str] = if number == 1 { &CLEANER } else { &[] };
+        group.start_worker(&format!("worker-{number}"), cleaner)?;
     }
     match arguments.drill {
         Some(drill) => drill::run(drill, arguments.storm_for, group, output).await,

@@ -4,6 +4,7 @@
 mod args;
 mod bench;
 mod channel;
+mod cleaner;
 mod completions;
 mod config;
 mod dev;
@@ -63,6 +64,7 @@ async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Status(status) => status::run(status, &global, &output).await,
         Command::Node(node) => node::run(node, &global, &output).await,
         Command::Channel(channel) => channel::run(channel, &global, &output).await,
+        Command::Cleaner(cleaner) => cleaner::run(cleaner, &global, &output).await,
         Command::Explain(explain) => explain::run(explain, &global, &output).await,
         Command::Events(events) => events::run(events, &global, &output).await,
         Command::Member(member) => member::run(member, &global, &output).await,

@@ -1,12 +1,13 @@
-//! `worker`: a demo worker on the client library, with settable slowness and faults. Shows what
-//! happens to its session and its channels.
+//! `worker`: a demo worker on the client library, with settable slowness and faults, that may be a
+//! cleaner too. Shows what happens to its session, its channels and its clean-ups.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use client::agent::{AgentEvent, AgentOptions, Observer};
-use client::demo::{DemoEvent, DemoFault, DemoOptions, DemoWorker};
+use client::cleaner::{CleanerObserver, CleanerOptions};
+use client::demo::{DemoCleaner, DemoEvent, DemoFault, DemoOptions, DemoWorker};
 use client::{CancellationToken, Endpoints, proto};
 use serde::Serialize;
 
@@ -48,6 +49,15 @@ pub(crate) struct Worker {
     /// What it does wrong, on purpose.
     #[arg(long, value_enum, default_value_t = Fault::None)]
     fault: Fault,
+    /// Also be the cleaner of this name, which stays registered when the worker ends.
+    #[arg(long, value_name = "NAME")]
+    cleaner: Option<String>,
+    /// Time for one clean-up.
+    #[arg(long, default_value = "50ms", value_parser = duration, requires = "cleaner")]
+    clean_time: Duration,
+    /// Let every N-th clean-up fail; 0: none.
+    #[arg(long, default_value_t = 0, value_name = "N", requires = "cleaner")]
+    clean_fail_every: u64,
     /// When told to stop: how long to wait until everything was moved elsewhere.
     #[arg(long, default_value = "30s", value_parser = duration)]
     drain_timeout: Duration,
@@ -91,7 +101,16 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let (options, worker) = build(&arguments, global, output)?;
-    let mut running = std::pin::pin!(client::agent::run_apart(options, worker, stop.clone()));
+    let endpoints = options.endpoints.clone();
+    let working = client::agent::run_apart(options, worker, stop.clone());
+    let cleaning = clean(&arguments, endpoints, global, output);
+    let mut running = std::pin::pin!(async move {
+        // What a worker leaves behind when it goes is cleaned up while it still drains.
+        tokio::select! {
+            ended = working => ended,
+            ended = cleaning => ended,
+        }
+    });
     tokio::select! {
         ended = &mut running => return Ok(ended?),
         stopped = stop::requested(arguments.stop_with_stdin) => stopped?,
@@ -101,6 +120,22 @@ pub(crate) async fn run(
         ended = running => Ok(ended?),
         stopped = stop::requested(false) => stopped,
     }
+}
+
+/// Cleans up, if that was asked for, until the group will not have this cleaner.
+async fn clean(
+    arguments: &Worker,
+    endpoints: Endpoints,
+    global: &Global,
+    output: &Output,
+) -> Result<(), client::Error> {
+    let Some(name) = &arguments.cleaner else { return std::future::pending().await };
+    let mut options = CleanerOptions::new(endpoints, name);
+    options.calls.deadline = global.timeout;
+    let shown = output.clone();
+    options.observer = CleanerObserver::new(move |event| say(&shown, event.to_string()));
+    let cleaner = DemoCleaner::new(arguments.clean_time, arguments.clean_fail_every);
+    client::cleaner::run(options, cleaner, CancellationToken::new()).await
 }
 
 fn build(

@@ -155,6 +155,41 @@ impl Operator {
         }
     }
 
+    /// Opens a stream at whoever serves it. `broke`: where and why the one before ended; that
+    /// coordinator is asked last.
+    pub(crate) async fn open<S, F, Fut>(
+        &self,
+        broke: Option<(String, Error)>,
+        ask: F,
+    ) -> Result<(String, S), Error>
+    where
+        F: Fn(Channel) -> Fut,
+        Fut: Future<Output = Result<Response<S>, Status>>,
+    {
+        let mut attempts = Attempts::new(self.tour(), &self.options);
+        if let Some((address, error)) = broke {
+            self.forget(&address);
+            attempts = Attempts::new(self.tour(), &self.options);
+            attempts.skip(&address);
+            attempts.failed(&address, error, Repeat::Always).await?;
+        }
+        loop {
+            let address = attempts.next().await?;
+            let limit = attempts.left().unwrap_or_default();
+            let limit = limit.min(self.options.attempt_timeout);
+            let error = match timeout(limit, ask(self.pool.channel(&address)?)).await {
+                Ok(Ok(stream)) => {
+                    self.prefer(&address);
+                    return Ok((address, stream.into_inner()));
+                }
+                Ok(Err(status)) => Error::from_status(&address, &status),
+                Err(_) => Error::unreachable(&address, "no answer"),
+            };
+            self.forget(&address);
+            attempts.failed(&address, error, Repeat::Always).await?;
+        }
+    }
+
     fn attempt_limit(&self, attempts: &Attempts) -> Duration {
         let limit = if self.pinned { self.options.deadline } else { self.options.attempt_timeout };
         attempts.left().unwrap_or_default().min(limit)

@@ -15,6 +15,10 @@ reads! { ChannelServiceClient:
     describe_channel(DescribeChannelRequest) -> DescribeChannelResponse;
     /// Who owns a channel.
     find_owner(FindOwnerRequest) -> FindOwnerResponse;
+    /// Whether a claim holds: the answer that a commit under it would get, without a write.
+    check_owner(CheckOwnerRequest) -> CheckOwnerResponse;
+    /// The cleaners, and what waits for them. Only the leader knows of their streams.
+    list_cleaners(ListCleanersRequest) -> ListCleanersResponse;
     /// Why a channel is where it is, and what it waits for.
     explain_channel(ExplainChannelRequest) -> ExplainChannelResponse;
 }
@@ -30,6 +34,10 @@ writes! { ChannelServiceClient:
     remove_channel(RemoveChannelRequest) -> RemoveChannelResponse;
     /// Records positions, if the claim names the present owner.
     commit_meta(CommitMetaRequest) -> CommitMetaResponse;
+    /// Announces a cleaner; programs that clean use `cleaner::run`.
+    register_cleaner(RegisterCleanerRequest) -> RegisterCleanerResponse;
+    /// Takes a cleaner away; without any, all that waits counts as cleaned up.
+    deregister_cleaner(DeregisterCleanerRequest) -> DeregisterCleanerResponse;
     /// Says that the traces of a former owner were cleaned up.
     complete_cleanup(CompleteCleanupRequest) -> CompleteCleanupResponse;
 }

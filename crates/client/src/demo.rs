@@ -2,6 +2,8 @@
 //! It commits a rising count as the position of every channel, so that lost work would show.
 //! Used by the command line, the drills and the tests.
 
+mod cleaner;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,11 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+pub use cleaner::DemoCleaner;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::SessionHandle;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::proto;
 use crate::worker::{Assignment, ReleaseFailure, WatchFailure, Worker};
 
@@ -272,7 +275,7 @@ impl Commits {
                     (self.observe)(&DemoEvent::Committed { channel, term, count });
                 }
                 // Not refused, only not possible now: the same position is tried again.
-                Err(error) if is_passing(&error) => {}
+                Err(error) if error.is_passing() => {}
                 Err(error) => {
                     let reason = match &error {
                         Error::Fenced => "FENCED",
@@ -302,10 +305,6 @@ impl Commits {
         };
         self.session.operator.commit_meta(request).await.map(drop)
     }
-}
-
-fn is_passing(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
 }
 
 /// The count a former owner committed; 0 for positions of another kind.

@@ -141,6 +141,11 @@ impl Error {
         }
     }
 
+    /// Whether the same request may well succeed later: nobody could answer it now.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+    }
+
     /// What a coordinator said, if one answered.
     pub fn refused(&self) -> Option<&Refused> {
         match self {

@@ -8,7 +8,7 @@ use futures::Stream;
 use tokio::time::timeout;
 use tonic::codec::Streaming;
 
-use crate::call::{Attempts, Repeat, reads};
+use crate::call::reads;
 use crate::channel::DECODE_BYTES_MAX;
 use crate::error::Error;
 use crate::operator::Operator;
@@ -134,44 +134,23 @@ impl EventWatch {
     }
 
     async fn open(&mut self) -> Result<(), Error> {
-        let mut attempts = Attempts::new(self.operator.tour(), &self.operator.options);
-        if let Some((address, error)) = self.broke.take() {
-            self.operator.forget(&address);
-            attempts = Attempts::new(self.operator.tour(), &self.operator.options);
-            attempts.skip(&address);
-            attempts.failed(&address, error, Repeat::Always).await?;
-        }
-        loop {
-            let address = attempts.next().await?;
-            let limit = attempts.left().unwrap_or_default();
-            let limit = limit.min(self.operator.options.attempt_timeout);
-            let error = match timeout(limit, self.ask(&address)).await {
-                Ok(Ok(stream)) => {
-                    self.operator.prefer(&address);
-                    self.stream = Some((address, stream));
-                    return Ok(());
-                }
-                Ok(Err(error)) => error,
-                Err(_) => Error::unreachable(&address, "no answer"),
-            };
-            self.operator.forget(&address);
-            attempts.failed(&address, error, Repeat::Always).await?;
-        }
-    }
-
-    async fn ask(&self, address: &str) -> Result<Streaming<proto::WatchResponse>, Error> {
+        let broke = self.broke.take();
         let request = proto::WatchRequest {
             from_revision: self.position,
             channel: self.options.channel.clone(),
             until_present: self.options.until_present,
         };
-        let answer = EventServiceClient::new(self.operator.pool.channel(address)?)
-            .max_decoding_message_size(DECODE_BYTES_MAX)
-            .watch(request)
-            .await;
-        answer
-            .map(tonic::Response::into_inner)
-            .map_err(|status| Error::from_status(address, &status))
+        let ask = |channel| {
+            let request = request.clone();
+            async move {
+                EventServiceClient::new(channel)
+                    .max_decoding_message_size(DECODE_BYTES_MAX)
+                    .watch(request)
+                    .await
+            }
+        };
+        self.stream = Some(self.operator.open(broke, ask).await?);
+        Ok(())
     }
 
     /// Moves the position on; repeats after a reconnect are dropped here.

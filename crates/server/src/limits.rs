@@ -32,6 +32,10 @@ pub const PAGE_ROWS_DEFAULT: usize = 200;
 pub const DIRECTIVES_CHUNK_MAX: usize = 1_000;
 /// Lowest level of the workers' protocol that the group still speaks.
 pub const WORKER_LEVEL_MIN: u32 = 1;
+/// Clean-ups in one message.
+pub const CLEANUPS_CHUNK_MAX: usize = 500;
+/// Clean-ups shown in the list of cleaners.
+pub const CLEANUPS_SHOWN_MAX: usize = 200;
 /// Acknowledgements in one report.
 pub const REPORT_ACKS_MAX: usize = 10_000;
 /// Deadlines, effects or expiries proposed in one entry.

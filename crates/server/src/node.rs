@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::history::History;
 use crate::history_files::HistoryFiles;
 use crate::http::{self, Pages};
-use crate::leader::{self, Parts, Phase, planning};
+use crate::leader::{self, Parts, Phase, effects, planning};
 use crate::machine::StateMachine;
 use crate::proposer::Proposer;
 use crate::view::{Publisher, Views};
@@ -162,6 +162,7 @@ impl Started<'_> {
         let clock = Arc::new(Clock::new());
         let proposer = Proposer::start(self.raft.clone(), Arc::clone(&clock));
         let totals = Arc::new(planning::Totals::default());
+        let cleanups = Arc::new(effects::Counters::default());
         let parts = Parts {
             member: MemberId(self.config.member),
             raft: self.raft.clone(),
@@ -170,9 +171,10 @@ impl Started<'_> {
             history: Arc::clone(&self.history),
             clock: Arc::clone(&clock),
             totals: Arc::clone(&totals),
+            cleanups: Arc::clone(&cleanups),
         };
         let (phase, mut tasks) = leader::start(parts, stop.child_token());
-        let surface = Arc::new(self.surface(&proposer, &phase, &clock, stop));
+        let surface = Arc::new(self.surface(&proposer, &phase, &clock, cleanups, stop));
         tasks.spawn(records::keep(
             Arc::clone(&self.history),
             Arc::clone(&self.files),
@@ -195,6 +197,7 @@ impl Started<'_> {
         proposer: &Proposer,
         phase: &watch::Receiver<Phase>,
         clock: &Arc<Clock>,
+        cleanups: Arc<effects::Counters>,
         stop: &CancellationToken,
     ) -> Surface {
         Surface {
@@ -211,6 +214,7 @@ impl Started<'_> {
             history: Arc::clone(&self.history),
             files: Arc::clone(&self.files),
             clock: Arc::clone(clock),
+            cleanups,
             quorum_fresh: Duration::from_millis(self.config.raft.election_max_ms),
             strays: AtomicU64::new(0),
             stop: stop.clone(),

@@ -23,6 +23,7 @@ pub(crate) fn render(
     raft(&mut page, surface);
     state(&mut page, surface);
     leader(&mut page, totals, &surface.strays, phase);
+    cleanups(&mut page, surface, phase);
     let counters = proposer.counters();
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     page.counter("quorate_proposer_entries_total", "Log entries proposed", load(&counters.entries));
@@ -196,5 +197,24 @@ fn leader(page: &mut Page, totals: &Totals, strays: &AtomicU64, phase: &Phase) {
     page.head(name, "counter", "Moves refused by apply, by reason");
     for (reason, count) in lock(&totals.refusals).iter() {
         page.one(name, &format!("{{reason=\"{reason}\"}}"), *count);
+    }
+}
+
+fn cleanups(page: &mut Page, surface: &Surface, phase: &Phase) {
+    let state = surface.views.now().state;
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    page.gauge("quorate_cleaners", "Cleaners registered", number(state.cleaners().count()));
+    let streams = match phase {
+        Phase::Leading(reign) => reign.cleaners.count(),
+        Phase::Following | Phase::Establishing(_) => 0,
+    };
+    page.gauge("quorate_cleaner_streams", "Streams of cleaners open here", streams);
+    let waiting = number(state.effects().count());
+    page.gauge("quorate_cleanups_waiting", "Former owners that wait for clean-up", waiting);
+    let name = "quorate_cleanups_done_total";
+    page.head(name, "counter", "Clean-ups completed here: at once without a cleaner, or as told");
+    let counters = &surface.cleanups;
+    for (how, count) in [("at_once", &counters.at_once), ("told", &counters.told)] {
+        page.one(name, &format!("{{how=\"{how}\"}}"), count.load(Ordering::Relaxed));
     }
 }

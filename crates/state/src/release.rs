@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::ids::ChannelName;
 use crate::node::NodeRef;
 use crate::outcome::Rejection;
-use crate::state::keep_former;
+use crate::state::{State, keep_former};
 use crate::watch::find;
 
 pub(crate) fn release(tx: &mut Tx<'_>, name: &ChannelName, term: ChannelTerm) -> Handled {
@@ -67,6 +67,22 @@ pub(crate) fn check_owner(channel: &Channel, claim: OwnerClaim) -> Result<(), Re
         return Ok(());
     }
     Err(Rejection::NotOwner { channel: channel.spec.name.clone(), owner, term: channel.term })
+}
+
+impl State {
+    /// Whether a claim holds now: exactly the answer that a commit under it would get.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownChannel`], [`Rejection::Dropped`] or [`Rejection::NotOwner`].
+    pub fn check_owner(
+        &self,
+        name: &ChannelName,
+        claim: OwnerClaim,
+    ) -> Result<&Arc<Channel>, Rejection> {
+        let channel = find(self, name)?;
+        check_owner(channel, claim)?;
+        Ok(channel)
+    }
 }
 
 /// Tells the owner to release.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use client::proto::{
     Channel, Event, EventRecord, GetStatusRequest, GetWitnessRequest, GetWitnessResponse,
-    ListChannelsRequest, ListEventsRequest,
+    ListChannelsRequest, ListCleanersRequest, ListEventsRequest,
 };
 use tokio::time::Instant;
 
@@ -15,7 +15,8 @@ use crate::group::{Group, wait};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until every channel is watched, every worker is up, and every member is equal.
+/// Waits until every channel is watched, every worker is up, nothing waits to be cleaned up, and
+/// every member is equal.
 /// Gives the revision of that moment.
 pub(super) async fn settled(group: &mut Group) -> Result<u64, Failure> {
     let until = Instant::now() + PATIENCE;
@@ -24,11 +25,17 @@ pub(super) async fn settled(group: &mut Group) -> Result<u64, Failure> {
         let status = group.operator.get_status(GetStatusRequest { read: None }).await?;
         let workers = u32::try_from(group.workers.len()).unwrap_or(u32::MAX);
         let quiet = status.channels == status.channels_watched && status.nodes_up >= workers;
-        if quiet && witness(group).await?.equal {
+        if quiet && clean(group).await? && witness(group).await?.equal {
             return Ok(status.header.unwrap_or_default().revision);
         }
-        wait(until, "every channel to be watched and every member to be equal").await?;
+        let what = "all channels to be watched, nothing to be cleaned up, all members to be equal";
+        wait(until, what).await?;
     }
+}
+
+async fn clean(group: &Group) -> Result<bool, Failure> {
+    let listed = group.operator.list_cleaners(ListCleanersRequest { read: None }).await?;
+    Ok(listed.waiting == 0)
 }
 
 /// Witness and digest of all members at the newest common index.

@@ -3,7 +3,8 @@
 //! Read by the command line's output, the drills and the tests.
 
 use std::fmt;
-use std::sync::Arc;
+
+use crate::listener::Listener;
 
 /// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,30 +189,5 @@ impl fmt::Display for AgentEvent {
     }
 }
 
-/// Whoever wants to know what happens.
-#[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(&AgentEvent) + Send + Sync>);
-
-impl Observer {
-    /// Calls `observe` for everything that happens; it must return at once.
-    pub fn new(observe: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(observe))
-    }
-
-    pub(crate) fn tell(&self, event: &AgentEvent) {
-        tracing::debug!(%event, "worker");
-        (self.0)(event);
-    }
-}
-
-impl Default for Observer {
-    fn default() -> Self {
-        Self::new(|_| {})
-    }
-}
-
-impl fmt::Debug for Observer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observer")
-    }
-}
+/// Told what happens to a worker.
+pub type Observer = Listener<AgentEvent>;

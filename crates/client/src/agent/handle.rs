@@ -82,6 +82,22 @@ impl SessionHandle {
         }
     }
 
+    /// Asks the group whether this session still owns the channel under this term: for stores that
+    /// hold what a commit is about. An answer is of the past when it arrives, so such a store must
+    /// compare terms by itself, too. `NOT_OWNER`, `DROPPED` and `UNKNOWN_CHANNEL` are final.
+    pub async fn check_owner(
+        &self,
+        channel: &str,
+        term: u64,
+    ) -> Result<proto::CheckOwnerResponse, Error> {
+        let request = proto::CheckOwnerRequest {
+            read: Some(proto::ReadOptions::default()),
+            name: channel.to_owned(),
+            claim: Some(self.claim(term)),
+        };
+        self.operator.check_owner(request).await
+    }
+
     /// Tells the agent that the consumer of a watched channel died and that nothing of it runs
     /// any more; the channel is placed again.
     pub async fn consumer_died(&self, channel: &str, term: u64, reason: &str) {

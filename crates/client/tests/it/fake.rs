@@ -44,6 +44,7 @@ pub(crate) struct Script {
     writes: Mutex<Vec<WriteOptions>>,
     reads: Mutex<Vec<ReadOptions>>,
     watches: Mutex<Vec<WatchRequest>>,
+    completed: Mutex<Vec<CompleteCleanupRequest>>,
 }
 
 /// A running fake; it stops when dropped.
@@ -52,6 +53,7 @@ pub(crate) struct Fake {
     pub(crate) script: Arc<Script>,
     sessions: mpsc::Receiver<FakeSession>,
     streams: mpsc::Receiver<mpsc::Sender<Result<WatchResponse, Status>>>,
+    cleanups: mpsc::Receiver<mpsc::Sender<Result<WatchCleanupsResponse, Status>>>,
     /// Of its own, so that its end breaks every connection, as that of a process does.
     runtime: Option<Runtime>,
 }
@@ -97,13 +99,16 @@ impl Fake {
             writes: Mutex::default(),
             reads: Mutex::default(),
             watches: Mutex::default(),
+            completed: Mutex::default(),
         });
         let (session_sender, sessions) = mpsc::channel(16);
         let (stream_sender, streams) = mpsc::channel(16);
+        let (cleanup_sender, cleanups) = mpsc::channel(16);
         let service = Service {
             script: Arc::clone(&script),
             sessions: session_sender,
             streams: stream_sender,
+            cleanups: cleanup_sender,
         };
         let serve = tonic::transport::Server::builder()
             .add_service(NodeServiceServer::new(service.clone()))
@@ -111,7 +116,7 @@ impl Fake {
             .add_service(EventServiceServer::new(service))
             .serve_with_incoming(TcpListenerStream::new(listener));
         runtime.spawn(serve);
-        Self { address, script, sessions, streams, runtime: Some(runtime) }
+        Self { address, script, sessions, streams, cleanups, runtime: Some(runtime) }
     }
 
     pub(crate) fn set(&self, stance: Stance) {
@@ -128,6 +133,15 @@ impl Fake {
 
     pub(crate) fn watches(&self) -> Vec<WatchRequest> {
         self.script.watches.lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn completed(&self) -> Vec<CompleteCleanupRequest> {
+        self.script.completed.lock().expect("no panic").clone()
+    }
+
+    /// The next cleaner's stream that was opened here.
+    pub(crate) async fn cleaner(&mut self) -> mpsc::Sender<Result<WatchCleanupsResponse, Status>> {
+        timeout(PATIENCE, self.cleanups.recv()).await.expect("in time").expect("serving")
     }
 
     /// The next session stream that was opened here.
@@ -240,6 +254,7 @@ struct Service {
     script: Arc<Script>,
     sessions: mpsc::Sender<FakeSession>,
     streams: mpsc::Sender<mpsc::Sender<Result<WatchResponse, Status>>>,
+    cleanups: mpsc::Sender<mpsc::Sender<Result<WatchCleanupsResponse, Status>>>,
 }
 
 impl Service {
@@ -313,6 +328,27 @@ impl NodeService for Service {
 
 #[tonic::async_trait]
 impl ChannelService for Service {
+    type WatchCleanupsStream = ReceiverStream<Result<WatchCleanupsResponse, Status>>;
+
+    async fn watch_cleanups(
+        &self,
+        _request: Request<WatchCleanupsRequest>,
+    ) -> Result<Response<Self::WatchCleanupsStream>, Status> {
+        self.judge().await?;
+        let (sender, stream) = mpsc::channel(64);
+        self.cleanups.send(sender).await.map_err(|_| Status::internal("test is over"))?;
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn complete_cleanup(
+        &self,
+        request: Request<CompleteCleanupRequest>,
+    ) -> Result<Response<CompleteCleanupResponse>, Status> {
+        let request = request.into_inner();
+        self.script.completed.lock().expect("no panic").push(request.clone());
+        self.write(request.write).await
+    }
+
     answers! {
         write watch_channels(WatchChannelsRequest) -> WatchChannelsResponse from write;
         read list_channels(ListChannelsRequest) -> ListChannelsResponse from read;
@@ -323,7 +359,10 @@ impl ChannelService for Service {
         write commit_meta(CommitMetaRequest) -> CommitMetaResponse from write;
         read find_owner(FindOwnerRequest) -> FindOwnerResponse from read;
         read explain_channel(ExplainChannelRequest) -> ExplainChannelResponse from read;
-        write complete_cleanup(CompleteCleanupRequest) -> CompleteCleanupResponse from write;
+        read check_owner(CheckOwnerRequest) -> CheckOwnerResponse from read;
+        write register_cleaner(RegisterCleanerRequest) -> RegisterCleanerResponse from write;
+        write deregister_cleaner(DeregisterCleanerRequest) -> DeregisterCleanerResponse from write;
+        read list_cleaners(ListCleanersRequest) -> ListCleanersResponse from read;
     }
 }
 

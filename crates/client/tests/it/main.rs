@@ -3,6 +3,7 @@
 //! Run by `cargo test -p client`.
 
 mod agent;
+mod cleaner;
 mod fake;
 mod fencing;
 mod operator;

@@ -2949,6 +2949,127 @@ pub struct CompleteCleanupResponse {
     #[prost(message, optional, tag = "1")]
     pub receipt: ::core::option::Option<WriteReceipt>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckOwnerRequest {
+    /// A claim that is newer than what the asked member has applied is judged after a round to the quorum, whatever is
+    /// asked for here.
+    #[prost(message, optional, tag = "1")]
+    pub read: ::core::option::Option<ReadOptions>,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub claim: ::core::option::Option<OwnerClaim>,
+}
+/// The claim holds. One that does not is answered with the status that CommitMeta would give.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckOwnerResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<ReadHeader>,
+    #[prost(enumeration = "ChannelPhase", tag = "2")]
+    pub phase: i32,
+    #[prost(message, optional, tag = "3")]
+    pub owner: ::core::option::Option<Owner>,
+    #[prost(uint64, tag = "4")]
+    pub term: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RegisterCleanerRequest {
+    #[prost(message, optional, tag = "1")]
+    pub write: ::core::option::Option<WriteOptions>,
+    /// 1 to 128 bytes.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RegisterCleanerResponse {
+    #[prost(message, optional, tag = "1")]
+    pub receipt: ::core::option::Option<WriteReceipt>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeregisterCleanerRequest {
+    #[prost(message, optional, tag = "1")]
+    pub write: ::core::option::Option<WriteOptions>,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeregisterCleanerResponse {
+    #[prost(message, optional, tag = "1")]
+    pub receipt: ::core::option::Option<WriteReceipt>,
+}
+/// The traces of one former owner of one channel.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cleanup {
+    #[prost(string, tag = "1")]
+    pub channel: ::prost::alloc::string::String,
+    /// Of the session that is no longer the owner. Name and address are empty once the node is forgotten.
+    #[prost(message, optional, tag = "2")]
+    pub former_owner: ::core::option::Option<Owner>,
+    /// The term under which it owned the channel.
+    #[prost(uint64, tag = "3")]
+    pub term: u64,
+    /// Under which it consumed the channel.
+    #[prost(string, tag = "4")]
+    pub subscription: ::prost::alloc::string::String,
+    /// Empty once the channel is removed.
+    #[prost(string, tag = "5")]
+    pub pchannel: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cleaner {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Revision that registered it.
+    #[prost(uint64, tag = "2")]
+    pub since_revision: u64,
+    /// Streams of it that are open at the asked member; only a leader has any.
+    #[prost(uint32, tag = "3")]
+    pub streams: u32,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListCleanersRequest {
+    #[prost(message, optional, tag = "1")]
+    pub read: ::core::option::Option<ReadOptions>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListCleanersResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<ReadHeader>,
+    /// In name order.
+    #[prost(message, repeated, tag = "2")]
+    pub cleaners: ::prost::alloc::vec::Vec<Cleaner>,
+    /// How many clean-ups wait.
+    #[prost(uint64, tag = "3")]
+    pub waiting: u64,
+    /// The first of them in the order of channels; at most 200.
+    #[prost(message, repeated, tag = "4")]
+    pub cleanups: ::prost::alloc::vec::Vec<Cleanup>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchCleanupsRequest {
+    /// Of a registered cleaner.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Without content: nothing new; sent every few seconds, so that both sides notice a dead connection.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchCleanupsResponse {
+    #[prost(uint64, tag = "1")]
+    pub leader_term: u64,
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// A piece of all that waits, at the beginning of each stream. What is not in it does not wait any more.
+    #[prost(bool, tag = "3")]
+    pub full: bool,
+    #[prost(bool, tag = "4")]
+    pub last_chunk: bool,
+    /// What began to wait.
+    #[prost(message, repeated, tag = "5")]
+    pub added: ::prost::alloc::vec::Vec<Cleanup>,
+    /// What waits no more: somebody completed it.
+    #[prost(message, repeated, tag = "6")]
+    pub gone: ::prost::alloc::vec::Vec<Cleanup>,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ChannelPhase {
@@ -3221,6 +3342,92 @@ pub mod channel_service_client {
                 .insert(GrpcMethod::new("quorate.v1.ChannelService", "ExplainChannel"));
             self.inner.unary(req, path, codec).await
         }
+        /// Whether a claim holds: the answer that CommitMeta would give, without a write.
+        pub async fn check_owner(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckOwnerRequest>,
+        ) -> std::result::Result<tonic::Response<super::CheckOwnerResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path =
+                http::uri::PathAndQuery::from_static("/quorate.v1.ChannelService/CheckOwner");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quorate.v1.ChannelService", "CheckOwner"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Announces a cleaner. While any is registered, traces of former owners are kept until CompleteCleanup.
+        pub async fn register_cleaner(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RegisterCleanerRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegisterCleanerResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path =
+                http::uri::PathAndQuery::from_static("/quorate.v1.ChannelService/RegisterCleaner");
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quorate.v1.ChannelService", "RegisterCleaner"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes a cleaner away. Without any, all that waits counts as cleaned up.
+        pub async fn deregister_cleaner(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeregisterCleanerRequest>,
+        ) -> std::result::Result<tonic::Response<super::DeregisterCleanerResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quorate.v1.ChannelService/DeregisterCleaner",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quorate.v1.ChannelService", "DeregisterCleaner"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn list_cleaners(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListCleanersRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListCleanersResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path =
+                http::uri::PathAndQuery::from_static("/quorate.v1.ChannelService/ListCleaners");
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quorate.v1.ChannelService", "ListCleaners"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams to a registered cleaner what is to be cleaned up: all that waits, then each change. Leader only.
+        pub async fn watch_cleanups(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchCleanupsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchCleanupsResponse>>,
+            tonic::Status,
+        > {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path =
+                http::uri::PathAndQuery::from_static("/quorate.v1.ChannelService/WatchCleanups");
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quorate.v1.ChannelService", "WatchCleanups"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Says that the traces of a former owner were cleaned up.
         pub async fn complete_cleanup(
             &mut self,
@@ -3295,6 +3502,35 @@ pub mod channel_service_server {
             &self,
             request: tonic::Request<super::ExplainChannelRequest>,
         ) -> std::result::Result<tonic::Response<super::ExplainChannelResponse>, tonic::Status>;
+        /// Whether a claim holds: the answer that CommitMeta would give, without a write.
+        async fn check_owner(
+            &self,
+            request: tonic::Request<super::CheckOwnerRequest>,
+        ) -> std::result::Result<tonic::Response<super::CheckOwnerResponse>, tonic::Status>;
+        /// Announces a cleaner. While any is registered, traces of former owners are kept until CompleteCleanup.
+        async fn register_cleaner(
+            &self,
+            request: tonic::Request<super::RegisterCleanerRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegisterCleanerResponse>, tonic::Status>;
+        /// Takes a cleaner away. Without any, all that waits counts as cleaned up.
+        async fn deregister_cleaner(
+            &self,
+            request: tonic::Request<super::DeregisterCleanerRequest>,
+        ) -> std::result::Result<tonic::Response<super::DeregisterCleanerResponse>, tonic::Status>;
+        async fn list_cleaners(
+            &self,
+            request: tonic::Request<super::ListCleanersRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListCleanersResponse>, tonic::Status>;
+        /// Server streaming response type for the WatchCleanups method.
+        type WatchCleanupsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchCleanupsResponse, tonic::Status>,
+            > + std::marker::Send
+            + 'static;
+        /// Streams to a registered cleaner what is to be cleaned up: all that waits, then each change. Leader only.
+        async fn watch_cleanups(
+            &self,
+            request: tonic::Request<super::WatchCleanupsRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchCleanupsStream>, tonic::Status>;
         /// Says that the traces of a former owner were cleaned up.
         async fn complete_cleanup(
             &self,
@@ -3739,6 +3975,214 @@ pub mod channel_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.ChannelService/CheckOwner" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckOwnerSvc<T: ChannelService>(pub Arc<T>);
+                    impl<T: ChannelService> tonic::server::UnaryService<super::CheckOwnerRequest> for CheckOwnerSvc<T> {
+                        type Response = super::CheckOwnerResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckOwnerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ChannelService>::check_owner(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckOwnerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.ChannelService/RegisterCleaner" => {
+                    #[allow(non_camel_case_types)]
+                    struct RegisterCleanerSvc<T: ChannelService>(pub Arc<T>);
+                    impl<T: ChannelService>
+                        tonic::server::UnaryService<super::RegisterCleanerRequest>
+                        for RegisterCleanerSvc<T>
+                    {
+                        type Response = super::RegisterCleanerResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RegisterCleanerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ChannelService>::register_cleaner(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RegisterCleanerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.ChannelService/DeregisterCleaner" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeregisterCleanerSvc<T: ChannelService>(pub Arc<T>);
+                    impl<T: ChannelService>
+                        tonic::server::UnaryService<super::DeregisterCleanerRequest>
+                        for DeregisterCleanerSvc<T>
+                    {
+                        type Response = super::DeregisterCleanerResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeregisterCleanerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ChannelService>::deregister_cleaner(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeregisterCleanerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.ChannelService/ListCleaners" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListCleanersSvc<T: ChannelService>(pub Arc<T>);
+                    impl<T: ChannelService> tonic::server::UnaryService<super::ListCleanersRequest>
+                        for ListCleanersSvc<T>
+                    {
+                        type Response = super::ListCleanersResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListCleanersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ChannelService>::list_cleaners(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListCleanersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quorate.v1.ChannelService/WatchCleanups" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchCleanupsSvc<T: ChannelService>(pub Arc<T>);
+                    impl<T: ChannelService>
+                        tonic::server::ServerStreamingService<super::WatchCleanupsRequest>
+                        for WatchCleanupsSvc<T>
+                    {
+                        type Response = super::WatchCleanupsResponse;
+                        type ResponseStream = T::WatchCleanupsStream;
+                        type Future =
+                            BoxFuture<tonic::Response<Self::ResponseStream>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchCleanupsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ChannelService>::watch_cleanups(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchCleanupsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

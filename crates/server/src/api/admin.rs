@@ -394,7 +394,7 @@ impl AdminService for Admin {
         request: Request<v1::RaiseLevelRequest>,
     ) -> Result<Response<v1::RaiseLevelResponse>, Status> {
         let v1::RaiseLevelRequest { write, level } = request.into_inner();
-        let receipt = self.0.writes.write(write, Command::SetLevel { level }).await?;
+        let receipt = self.0.writes.write_seen(write, Command::SetLevel { level }).await?;
         Ok(Response::new(v1::RaiseLevelResponse { receipt: Some(receipt) }))
     }
 

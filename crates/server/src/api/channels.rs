@@ -1,6 +1,7 @@
 //! ChannelService: what operators and owners ask of data channels.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::v1;
 use proto::v1::channel_service_server::ChannelService;
@@ -14,7 +15,7 @@ use state::outcome::Rejection;
 use tonic::{Request, Response, Status};
 
 use super::read::page_rows;
-use super::{Surface, convert, explain, status};
+use super::{Surface, cleaners, convert, explain, status};
 use crate::view::View;
 
 /// Serves ChannelService.
@@ -219,6 +220,71 @@ impl ChannelService for Channels {
         Ok(Response::new(answer))
     }
 
+    async fn check_owner(
+        &self,
+        request: Request<v1::CheckOwnerRequest>,
+    ) -> Result<Response<v1::CheckOwnerResponse>, Status> {
+        let request = request.into_inner();
+        let name = convert::channel_name("name", &request.name)?;
+        let claim = convert::claim("claim", request.claim)?;
+        let mut view = self.0.reads.view(request.read.as_ref()).await?;
+        // A term is a revision: what this member has not applied it cannot judge by itself.
+        if claim.term.revision() > view.state.revision() {
+            view = self.0.reads.view(None).await?;
+        }
+        let channel = view
+            .state
+            .check_owner(&name, claim)
+            .map_err(|rejection| status::rejection_in(&view.state, &rejection))?;
+        Ok(Response::new(v1::CheckOwnerResponse {
+            header: Some(self.0.reads.header(&view)),
+            phase: convert::phase(channel.phase.kind()).into(),
+            owner: channel.phase.owner().map(|owner| convert::owner(&view.state, owner)),
+            term: channel.term.0,
+        }))
+    }
+
+    async fn register_cleaner(
+        &self,
+        request: Request<v1::RegisterCleanerRequest>,
+    ) -> Result<Response<v1::RegisterCleanerResponse>, Status> {
+        let request = request.into_inner();
+        let name = convert::node_name("name", &request.name)?;
+        let command = Command::RegisterCleaner { name };
+        // Seen: the stream that follows must find it.
+        let receipt = self.0.writes.write_seen(request.write, command).await?;
+        Ok(Response::new(v1::RegisterCleanerResponse { receipt: Some(receipt) }))
+    }
+
+    async fn deregister_cleaner(
+        &self,
+        request: Request<v1::DeregisterCleanerRequest>,
+    ) -> Result<Response<v1::DeregisterCleanerResponse>, Status> {
+        let request = request.into_inner();
+        let name = convert::node_name("name", &request.name)?;
+        let command = Command::DeregisterCleaner { name };
+        let receipt = self.0.writes.write_seen(request.write, command).await?;
+        Ok(Response::new(v1::DeregisterCleanerResponse { receipt: Some(receipt) }))
+    }
+
+    async fn list_cleaners(
+        &self,
+        request: Request<v1::ListCleanersRequest>,
+    ) -> Result<Response<v1::ListCleanersResponse>, Status> {
+        let view = self.0.reads.view(request.into_inner().read.as_ref()).await?;
+        Ok(Response::new(cleaners::list(&self.0, &view)))
+    }
+
+    type WatchCleanupsStream = cleaners::CleanupStream;
+
+    async fn watch_cleanups(
+        &self,
+        request: Request<v1::WatchCleanupsRequest>,
+    ) -> Result<Response<Self::WatchCleanupsStream>, Status> {
+        let stream = cleaners::watch(&self.0, &request.into_inner().name).await?;
+        Ok(Response::new(stream))
+    }
+
     async fn complete_cleanup(
         &self,
         request: Request<v1::CompleteCleanupRequest>,
@@ -228,6 +294,9 @@ impl ChannelService for Channels {
         let former = convert::claim("former_owner", request.former_owner)?;
         let command = Command::EffectDone { channel, former };
         let receipt = self.0.writes.write(request.write, command).await?;
+        if receipt.outcome() == v1::WriteOutcome::Accepted && receipt.index > 0 {
+            self.0.cleanups.told.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(Response::new(v1::CompleteCleanupResponse { receipt: Some(receipt) }))
     }
 }

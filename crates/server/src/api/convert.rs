@@ -58,9 +58,14 @@ pub fn channel_spec(at: usize, spec: &v1::ChannelSpec) -> Result<ChannelSpec, St
     })
 }
 
-/// A claim of ownership; it must be there.
+/// A claim of ownership; it must be there, and complete.
 pub fn claim(field: &str, claim: Option<v1::OwnerClaim>) -> Result<OwnerClaim, Status> {
     let claim = claim.ok_or_else(|| status::bad_field(field, "none", "a claim is required"))?;
+    let numbers =
+        [("node_id", claim.node_id), ("node_epoch", claim.node_epoch), ("term", claim.term)];
+    if let Some((name, _)) = numbers.iter().find(|(_, number)| *number == 0) {
+        return Err(status::bad_field(&format!("{field}.{name}"), 0, "it begins with 1"));
+    }
     Ok(OwnerClaim {
         node: NodeRef { node: NodeId(claim.node_id), epoch: NodeEpoch(claim.node_epoch) },
         term: ChannelTerm(claim.term),
@@ -173,6 +178,18 @@ pub fn owner(state: &State, owner: NodeRef) -> v1::Owner {
 
 fn former(state: &State, former: &FormerOwner) -> v1::FormerOwner {
     v1::FormerOwner { owner: Some(owner(state, former.node)), term: former.term.0 }
+}
+
+/// A former owner of a known or removed channel that waits for clean-up.
+pub fn cleanup(state: &State, name: &ChannelName, former: FormerOwner) -> v1::Cleanup {
+    let channel = state.channel(name);
+    v1::Cleanup {
+        channel: name.to_string(),
+        former_owner: Some(owner(state, former.node)),
+        term: former.term.0,
+        subscription: state::subscription_name(name, former.node.node),
+        pchannel: channel.map(|channel| channel.spec.pchannel.to_string()).unwrap_or_default(),
+    }
 }
 
 /// A channel for the wire.

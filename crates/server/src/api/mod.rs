@@ -10,10 +10,12 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::history::History;
 use crate::history_files::HistoryFiles;
+use crate::leader::effects::Counters;
 use crate::view::Views;
 
 pub mod admin;
 pub mod channels;
+pub mod cleaners;
 pub mod convert;
 pub mod drains;
 pub mod events;
@@ -21,6 +23,7 @@ pub mod explain;
 pub mod nodes;
 pub mod outbox;
 pub mod read;
+pub mod reigning;
 pub mod session;
 pub mod status;
 pub mod strays;
@@ -43,6 +46,8 @@ pub struct Surface {
     pub files: Arc<HistoryFiles>,
     /// Time.
     pub clock: Arc<Clock>,
+    /// Clean-ups completed here.
+    pub cleanups: Arc<Counters>,
     /// Renewals are acknowledged only while a quorum answered within this time (ruling
     /// 7).
     pub quorum_fresh: Duration,

@@ -17,7 +17,7 @@ use state::node::{NodeRef, NodeStatus};
 use state::outcome::{Facts, Outcome};
 use state::{desired_digest, directives_for};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 use super::outbox::Outbox;
@@ -27,10 +27,6 @@ use crate::limits;
 
 /// The first message must come, and every message of ours must be taken, within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long an answer waits for a quorum that is late, and how often it looks.
-const FRESH_WAIT: Duration = Duration::from_secs(1);
-const FRESH_LOOK: Duration = Duration::from_millis(20);
 
 type Sender = mpsc::Sender<Result<v1::SessionResponse, Status>>;
 
@@ -94,7 +90,7 @@ impl<'a> Session<'a> {
         let mut session = Self { surface, reign, node, actor, outbox, told, out };
         // Registered grants a whole ttl, so it needs what every renewal needs.
         let renewed = session.reign.sessions.renew(&view.state, &surface.clock, node).await;
-        let fresh = session.quorum_is_fresh().await;
+        let fresh = surface.quorum_is_fresh(&session.reign).await;
         let state = surface.views.now().state;
         let live = state.live(node).map(|live| live.ttl_ms);
         let Some(ttl_ms) = live.filter(|_| renewed && fresh) else {
@@ -127,38 +123,13 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             tokio::select! {
-                () = self.reign.over.cancelled() => return Err(self.leadership_over()),
+                () = self.reign.over.cancelled() => return Err(self.surface.leadership_over()),
                 () = notify.notified() => {}
                 message = inbound.message() => match message? {
                     Some(message) => self.handle(message).await?,
                     None => return Ok(()),
                 },
             }
-        }
-    }
-
-    /// A leader that a quorum no longer answers must not keep a node confident (ruling 7).
-    /// Waits a little for one: an answer that is dropped costs the node its stream.
-    async fn quorum_is_fresh(&self) -> bool {
-        let surface = self.surface;
-        let fresh = || surface.raft.quorum_age().is_some_and(|age| age < surface.quorum_fresh);
-        let until = Instant::now() + FRESH_WAIT;
-        while !fresh() {
-            if Instant::now() >= until || self.reign.over.is_cancelled() {
-                return false;
-            }
-            sleep(FRESH_LOOK).await;
-        }
-        true
-    }
-
-    fn leadership_over(&self) -> Status {
-        if self.surface.stop.is_cancelled() {
-            return status::stopping();
-        }
-        match &*self.surface.raft.leadership().borrow() {
-            raft::Leadership::Follower { leader, .. } => status::not_leader(Some(leader)),
-            _ => status::not_leader(None),
         }
     }
 
@@ -241,7 +212,7 @@ impl<'a> Session<'a> {
         let renewed = self.reign.sessions.renew(&state, &self.surface.clock, self.node).await;
         let verdicts = self.record_acks(&state, &report).await?;
         self.follow_up(&state, &report).await?;
-        let fresh = self.quorum_is_fresh().await;
+        let fresh = self.surface.quorum_is_fresh(&self.reign).await;
         let state = self.surface.views.now().state;
         if renewed && fresh && state.live(self.node).is_some() {
             self.send(seq, &state, Down::Renewed(v1::Renewed { acks: verdicts })).await?;

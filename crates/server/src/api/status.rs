@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use raft::{Member, ProposeError, ReadError};
+use state::State;
 use state::ids::InvalidText;
 use state::outcome::Rejection;
 use tonic::{Code, Status};
@@ -175,7 +176,22 @@ fn code(rejection: &Rejection) -> Code {
 
 /// A command that was refused by the state, with the facts that refused it.
 pub fn rejection(rejection: &Rejection) -> Status {
+    refused(rejection, Vec::new())
+}
+
+/// The same; a present owner is told with the name and address that this state knows.
+pub fn rejection_in(state: &State, rejection: &Rejection) -> Status {
     let mut metadata = Vec::new();
+    if let Rejection::NotOwner { owner: Some(owner), .. } = rejection
+        && let Some(node) = state.node(owner.node)
+    {
+        metadata.push(("owner_name", node.registration.name.to_string()));
+        metadata.push(("owner_address", node.registration.address.to_string()));
+    }
+    refused(rejection, metadata)
+}
+
+fn refused(rejection: &Rejection, mut metadata: Vec<(&str, String)>) -> Status {
     match rejection {
         Rejection::NotOwner { owner, term, .. } => {
             if let Some(owner) = owner {

@@ -77,6 +77,15 @@ impl Writes {
         }
     }
 
+    /// The leadership of this member, if it is open for writes now.
+    #[must_use]
+    pub fn leading(&self) -> Option<Arc<Reign>> {
+        match &*self.phase.borrow() {
+            Phase::Leading(reign) => Some(Arc::clone(reign)),
+            Phase::Following | Phase::Establishing(_) => None,
+        }
+    }
+
     /// The options of a write as the head of a request.
     fn head(&self, options: &v1::WriteOptions) -> Result<(Text, Option<Retry>), Status> {
         let actor =
@@ -119,6 +128,24 @@ impl Writes {
         let outcome = done.outcomes.into_iter().next();
         let outcome = outcome.ok_or_else(|| status::internal("an entry without outcome"))?;
         receipt(outcome, done.index, &self.views)
+    }
+
+    /// The same, and what it did is in the view of this member when it answers: for writes that
+    /// change what this member lets through next.
+    ///
+    /// # Errors
+    /// See [`Writes::write`]; also when the view does not come in time.
+    pub async fn write_seen(
+        &self,
+        options: Option<v1::WriteOptions>,
+        command: Command,
+    ) -> Result<v1::WriteReceipt, Status> {
+        let receipt = self.write(options, command).await?;
+        self.views
+            .at_index(receipt.index, limits::READ_WAIT_MAX)
+            .await
+            .map_err(|error| status::wait(&error, "the write"))?;
+        Ok(receipt)
     }
 
     fn judge(&self, term: Term, request: &Request) -> Result<v1::WriteReceipt, Status> {
@@ -169,7 +196,9 @@ fn receipt(outcome: Outcome, index: u64, views: &Views) -> Result<v1::WriteRecei
                 _ => views.now().state.revision().0,
             };
         }
-        Outcome::Rejected(rejection) => return Err(status::rejection(&rejection)),
+        Outcome::Rejected(rejection) => {
+            return Err(status::rejection_in(&views.now().state, &rejection));
+        }
     }
     Ok(receipt)
 }

@@ -47,6 +47,8 @@ pub struct Reign {
     pub sessions: sessions::Sessions,
     /// Who waits for directives.
     pub dispatch: dispatch::Dispatch,
+    /// Streams of cleaners.
+    pub cleaners: effects::Streams,
     /// The planner's last report.
     pub planning: planning::Planning,
     /// Cancelled when the leadership ends.
@@ -70,6 +72,8 @@ pub struct Parts {
     pub clock: Arc<Clock>,
     /// Totals over all reigns, for metrics.
     pub totals: Arc<planning::Totals>,
+    /// Clean-ups completed, for metrics.
+    pub cleanups: Arc<effects::Counters>,
 }
 
 impl Parts {
@@ -187,6 +191,7 @@ async fn establish(
         term,
         sessions,
         dispatch: dispatch::Dispatch::default(),
+        cleaners: effects::Streams::default(),
         planning: planning::Planning::default(),
         over,
     });

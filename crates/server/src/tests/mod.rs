@@ -1,6 +1,7 @@
 //! Tests of the pure parts of the server. What needs a group runs in the `tests` crate.
 
 mod admission;
+mod cleaners;
 mod history;
 mod level;
 mod look;
