@@ -81,6 +81,12 @@ impl Group {
         let listed = group.addresses();
         group.operator.bootstrap(v1::BootstrapRequest { members: listed }).await.unwrap();
         group.leader().await;
+        // A new group raises its level by itself: what a test counts begins after that.
+        wait_for("the newest level", || async {
+            let status = group.operator.get_status(v1::GetStatusRequest::default()).await.ok()?;
+            (status.level == state::level::KNOWN).then_some(())
+        })
+        .await;
         group
     }
 
