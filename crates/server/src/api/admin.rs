@@ -88,7 +88,7 @@ fn members(status: &raft::Status, answers: &[raft::MemberWitness]) -> Vec<v1::Me
 
 impl Admin {
     fn plan_times(&self) -> Vec<v1::PlanTime> {
-        let times = self.0.writes.reign_now().map(|reign| reign.planning.times());
+        let times = self.0.writes.leading().map(|reign| reign.planning.times());
         times.unwrap_or_default().iter().map(plan_time).collect()
     }
 

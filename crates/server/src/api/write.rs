@@ -43,15 +43,6 @@ impl Writes {
         Self { raft, proposer, phase, views, clock }
     }
 
-    /// The leadership of this member, if it is open for writes now.
-    #[must_use]
-    pub fn reign_now(&self) -> Option<Arc<Reign>> {
-        match &*self.phase.borrow() {
-            Phase::Leading(reign) => Some(Arc::clone(reign)),
-            Phase::Following | Phase::Establishing(_) => None,
-        }
-    }
-
     /// The leadership of this member, once it is open for writes.
     ///
     /// # Errors
