@@ -11,6 +11,7 @@ class Assignments:
     def clear(self):
         self.wanted, self.pieces = None, {}  # name -> directive
         self.running = {}  # name -> [term, count of what was consumed]
+        self.refused = set()  # (name, term) of claims that the coordinator called over
         self.acks = {}  # name -> acknowledgement that is not recorded yet: said in every report
 
     def drained(self):

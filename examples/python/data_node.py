@@ -13,7 +13,7 @@ import grpc
 from quorate.v1 import channel_pb2_grpc, common_pb2, node_pb2, node_pb2_grpc
 
 from assignments import Assignments
-from commits import commit_all
+from commits import claim_of, commit_all
 from leader import Coordinators, reason_of
 
 ANSWER_WITHIN = 2.0  # seconds for a registration
@@ -23,7 +23,7 @@ class DataNode:
     def __init__(self, options):
         self.options, self.coordinators = options, Coordinators(options.coordinators)
         self.seq, self.stopping, self.goodbye = 0, False, False
-        self.assignments = Assignments()
+        self.assignments, self.old_claims = Assignments(), []
         self.begin_anew()
 
     def begin_anew(self):
@@ -37,6 +37,9 @@ class DataNode:
 
     def fence(self, why):
         stopped = len(self.assignments.running)
+        self.old_claims = [
+            (name, claim_of(self.node, run[0])) for name, run in self.assignments.running.items()
+        ]
         print(f"fenced n{self.node[0]}, {stopped} stopped: {why}", flush=True)
         self.begin_anew()
 

@@ -129,6 +129,34 @@ fn undrain(name: &str) -> v1::UndrainNodeRequest {
     v1::UndrainNodeRequest { write: None, node: Some(node_named(name)) }
 }
 
+/// Stops the node for longer than its ttl: the group gives its channels away, one of them is
+/// removed meanwhile, and once it goes on it does nothing before it fenced itself. Then it asks
+/// what became of its claims. Gives the line after the fence, and how its answers begin.
+async fn stopped_for_too_long(group: &Group, node: &DataNode) -> (usize, [String; 2]) {
+    node.signal(Signal::STOP);
+    watched_by(group, &["other"]).await;
+    let gone = v1::RemoveChannelRequest { write: None, name: CHANNELS[1].to_owned() };
+    group.operator().remove_channel(gone).await.unwrap();
+    let before = node.printed().len();
+    node.signal(Signal::CONT);
+    let fenced = node.says(before, "fenced n").await;
+    assert_eq!(fenced, before + 1, "{:?}", node.printed());
+    node.says(fenced, "registered n").await;
+
+    // It asks what became of its claims, each once, and the answers are final.
+    let moved = group.channels().await.remove(0);
+    let kept = format!("claim refused {} t", CHANNELS[0]);
+    let dropped = format!("claim refused {} t", CHANNELS[1]);
+    let line = node.says(fenced, &kept).await;
+    let said = node.printed()[line - 1].clone();
+    let present = format!("NOT_OWNER, it is other's under t{}", moved.term);
+    assert!(said.ends_with(&present), "{said}, and not {present}");
+    let line = node.says(fenced, &dropped).await;
+    let said = node.printed()[line - 1].clone();
+    assert!(said.ends_with("DROPPED"), "{said}");
+    (fenced, [kept, dropped])
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_python_data_node_lives_through_a_drain_and_a_stop() {
     let (python, group) = tokio::join!(Python::prepare(), Group::start(3));
@@ -174,21 +202,67 @@ async fn a_python_data_node_lives_through_a_drain_and_a_stop() {
     assert_eq!(watched_by(&group, &["py"]).await, first, "the session went on");
     group.operator().undrain_node(undrain("other")).await.unwrap();
 
-    // Stopped for longer than its ttl: the group gives its channels away, and once it goes on it
-    // does nothing before it fenced itself.
-    node.signal(Signal::STOP);
-    watched_by(&group, &["other"]).await;
-    let before = node.printed().len();
-    node.signal(Signal::CONT);
-    let fenced = node.says(before, "fenced n").await;
-    assert_eq!(fenced, before + 1, "{:?}", node.printed());
-    node.says(fenced, "registered n").await;
+    let (fenced, asked) = stopped_for_too_long(&group, &node).await;
 
     // It leaves in order, and so does the other, which nobody relieves.
     node.signal(Signal::TERM);
     node.says(fenced, "left").await;
+    let printed = node.printed();
+    for line in asked {
+        let times = printed.iter().filter(|said| said.starts_with(&line)).count();
+        assert_eq!(times, 1, "{printed:?}");
+    }
     group.check().await;
     stop.cancel();
     other.abort();
     group.end().await;
+}
+
+/// Commits twice, of one channel that is refused for good and of one that cannot be reached now.
+const FINAL_AND_PASSING: &str = r#"
+import asyncio, types, grpc
+from google.protobuf import any_pb2
+from google.rpc import error_details_pb2, status_pb2
+from assignments import Assignments
+from commits import commit_all
+
+class Refusal(grpc.RpcError):
+    def __init__(self, reason):
+        self.reason = reason
+    def details(self):
+        return self.reason
+    def trailing_metadata(self):
+        info = any_pb2.Any()
+        info.Pack(error_details_pb2.ErrorInfo(reason=self.reason, metadata={"term": "9"}))
+        status = status_pb2.Status(details=[info])
+        return (("grpc-status-details-bin", status.SerializeToString()),)
+
+class Stub:
+    reasons = {"lost": "NOT_OWNER", "gone": "DROPPED", "busy": "NO_LEADER"}
+    asked = []
+    async def CommitMeta(self, request, timeout):
+        self.asked.append(request.name)
+        raise Refusal(self.reasons[request.name])
+
+node = types.SimpleNamespace(
+    assignments=Assignments(), old_claims=[], node=(1, 2), renew_every=1, may_commit=lambda: True
+)
+node.assignments.running = {name: [5, 0] for name in Stub.reasons}
+for _ in range(3):
+    asyncio.run(commit_all(node, Stub()))
+print({name: Stub.asked.count(name) for name in Stub.reasons})
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_python_data_node_does_not_repeat_what_is_refused_for_good() {
+    let python = Python::prepare().await;
+    let mut command = Command::new(&python.interpreter);
+    command.args(["-c", FINAL_AND_PASSING]).env("PYTHONDONTWRITEBYTECODE", "1");
+    let path = format!("{}:{}", python.stubs, python.examples.display());
+    let done = command.env("PYTHONPATH", path).output().await.expect("python runs");
+    let said = String::from_utf8(done.stdout).expect("utf-8");
+    let last = said.lines().last();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(last, Some("{'lost': 1, 'gone': 1, 'busy': 3}"), "{said}{errors}");
+    assert_eq!(said.matches("commit refused").count(), 2, "{said}");
 }
