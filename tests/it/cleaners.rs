@@ -151,7 +151,7 @@ async fn the_next_leader_tells_it_again_and_it_counts_once() {
     for (cleanup, name) in told.iter().zip(["c_1", "c_2"]) {
         let owner = cleanup.former_owner.as_ref().unwrap();
         assert_eq!((cleanup.channel.as_str(), owner.node_name.as_str()), (name, "a"));
-        assert_eq!(cleanup.subscription, format!("quorate-{}-{name}", owner.node_id));
+        assert_eq!(cleanup.subscription, format!("quorate-{}-{name}", cleanup.term));
         assert_eq!(cleanup.pchannel, "c");
         let request = v1::DescribeChannelRequest { read: None, name: name.to_owned() };
         let channel = group.operator().describe_channel(request).await.unwrap().channel.unwrap();

@@ -118,8 +118,14 @@ pub(crate) async fn run(command: Channel, global: &Global, output: &Output) -> R
             operator.drop_channel(request).await?.receipt
         }
         Channel::Remove { name } => {
-            let request = RemoveChannelRequest { write: None, name };
-            operator.remove_channel(request).await?.receipt
+            let request = RemoveChannelRequest { write: None, name: name.clone() };
+            let receipt = operator.remove_channel(request).await?.receipt.unwrap_or_default();
+            let receipt = shape::Receipt::from(receipt);
+            return output.show(&receipt, |receipt| match receipt.outcome {
+                // A removal that is repeated is no error; a wrong name must not look like success.
+                "no_change" => format!("nothing to do: no channel {name} is known"),
+                _ => receipt.text(),
+            });
         }
     };
     show_receipt(output, receipt)

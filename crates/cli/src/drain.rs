@@ -126,7 +126,12 @@ async fn until_empty(
     loop {
         let request = DescribeNodeRequest { read: global.read(), node: Some(node_ref(node)) };
         let Some(drain) = operator.describe_node(request).await?.drain else {
-            return Err(Failure::new(Code::Conflict, format!("{node} is not being drained")));
+            return Err(Failure::new(
+                Code::Conflict,
+                format!(
+                    "{node} is not being drained: it was taken back, or the session is a new one"
+                ),
+            ));
         };
         let drain = Drain::from(drain);
         if drain.drained {

@@ -23,6 +23,9 @@ pub struct Assignment {
     pub positions: Bytes,
     /// Reference to the schema.
     pub schema_ref: String,
+    /// Under which to consume the channel in this term. A clean-up removes exactly this one if the
+    /// owner goes away without a word.
+    pub subscription: String,
 }
 
 /// Why a watch failed.

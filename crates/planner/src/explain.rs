@@ -182,7 +182,7 @@ fn wait(view: &View<'_>, channel: &alloc::sync::Arc<Channel>) -> Option<Wait> {
             what: WaitFor::WatchAck { node: owner },
             since: Some(started_at),
             until: view.state.deadline(channel),
-            unblock: "the node acknowledges the watch, or its session ends",
+            unblock: "the node acknowledges the watch, its session ends, or the time is up",
         }),
         Phase::ToRelease { owner, started_at, cause, planned, dropping, .. } => {
             let next = planned.filter(|_| !dropping);
@@ -190,7 +190,7 @@ fn wait(view: &View<'_>, channel: &alloc::sync::Arc<Channel>) -> Option<Wait> {
                 what: WaitFor::ReleaseAck { node: owner, cause, next },
                 since: Some(started_at),
                 until: view.state.deadline(channel),
-                unblock: "the node acknowledges the release, or its session ends",
+                unblock: "the node acknowledges the release, its session ends, or the time is up",
             })
         }
     }

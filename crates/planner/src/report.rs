@@ -154,7 +154,9 @@ impl Why {
                 "a data node registers, is thawed, or is no longer stopping"
             }
             Self::CoolingDown { .. } => "the first cool-down ends, or another data node registers",
-            Self::FormerOwners => "the traces of its former owners are cleaned up",
+            Self::FormerOwners => {
+                "a cleaner cleans up after its former owners, or the last cleaner is deregistered"
+            }
             Self::Deferred { .. } => "the decision is applied; the next one takes more",
             Self::MovesInFlight { .. } => {
                 "a channel on the move arrives, or balance_moves_max is raised"

@@ -217,6 +217,7 @@ impl Started<'_> {
             cleanups,
             quorum_fresh: Duration::from_millis(self.config.raft.election_max_ms),
             strays: AtomicU64::new(0),
+            replaced: AtomicU64::new(0),
             stop: stop.clone(),
             started_ms: clock::wall_ms(),
         }

@@ -2,7 +2,7 @@
 //! are, when asked. Nothing is counted here, so a quiet coordinator does no work for its metrics.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use state::node::NodeStatus;
 
@@ -22,7 +22,7 @@ pub(crate) fn render(
     let mut page = Page::default();
     raft(&mut page, surface);
     state(&mut page, surface);
-    leader(&mut page, totals, &surface.strays, phase);
+    leader(&mut page, totals, surface, phase);
     cleanups(&mut page, surface, phase);
     let counters = proposer.counters();
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
@@ -69,8 +69,8 @@ fn raft(page: &mut Page, surface: &Surface) {
     page.gauge("quorate_raft_is_leader", "1 while this member leads", leads);
     page.gauge(
         "quorate_raft_has_leader",
-        "1 while this member knows a leader",
-        u64::from(status.leader.is_some()),
+        "1 while this member knows a leader that a quorum answers",
+        u64::from(super::api::read::health(&surface.raft, surface.quorum_fresh).writable),
     );
     page.gauge("quorate_raft_term", "Newest Raft term seen", status.term);
     let indexes = [
@@ -167,17 +167,22 @@ fn state(page: &mut Page, surface: &Surface) {
     }
 }
 
-fn leader(page: &mut Page, totals: &Totals, strays: &AtomicU64, phase: &Phase) {
+fn leader(page: &mut Page, totals: &Totals, surface: &Surface, phase: &Phase) {
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     let streams = match phase {
         Phase::Leading(reign) => u64::try_from(reign.dispatch.streams()).unwrap_or(u64::MAX),
         Phase::Following | Phase::Establishing(_) => 0,
     };
+    page.counter(
+        "quorate_sessions_replaced_total",
+        "Sessions ended because another process registered under the name or address",
+        load(&surface.replaced),
+    );
     page.gauge("quorate_session_streams", "Streams of workers open here", streams);
     page.counter(
         "quorate_session_strays_total",
         "Channels that workers said they run without being told to",
-        load(strays),
+        load(&surface.strays),
     );
     page.counter("quorate_plan_rounds_total", "Rounds of planning", load(&totals.rounds));
     page.counter("quorate_plan_microseconds_total", "Time spent planning", load(&totals.plan_us));

@@ -6,17 +6,19 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::apply::{ALREADY, Handled, Tx, Verdict};
+use crate::epoch::ChannelTerm;
 use crate::event::Event;
-use crate::ids::{ChannelName, NodeId, NodeName};
+use crate::ids::{ChannelName, NodeName};
 use crate::level;
 use crate::limits;
 use crate::outcome::{Rejection, limit_len};
 
-/// The name of the subscription under which a node consumed a channel: the one place that makes it
-/// (B-08).
+/// The name of the subscription under which the owner of a term consumes a channel: the one place
+/// that makes it (B-08). No term is ever used again, so a clean-up that comes late, even to
+/// the session that owns the channel again, never removes what the present owner uses.
 #[must_use]
-pub fn subscription_name(channel: &ChannelName, node: NodeId) -> String {
-    format!("quorate-{}-{channel}", node.0)
+pub fn subscription_name(channel: &ChannelName, term: ChannelTerm) -> String {
+    format!("quorate-{}-{channel}", term.0)
 }
 
 pub(crate) fn register(tx: &mut Tx<'_>, name: &NodeName) -> Handled {

@@ -283,7 +283,7 @@ fn check_choices(state: &State, changed: &[(Text, Text)]) -> Result<(), Rejectio
     if will_be(Choice::Register) == "consistent_hash" && balance != "none" {
         let name = Choice::Register.name();
         let allowed =
-            format!("none while {name} is consistent_hash: what the ring says is not even");
+            format!("only none goes with {name} = consistent_hash, whose ring is not even");
         return Err(invalid(Choice::Balance.name(), balance, allowed));
     }
     Ok(())

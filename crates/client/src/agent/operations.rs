@@ -153,6 +153,7 @@ fn assignment(directive: Directive) -> Assignment {
         pchannel: directive.pchannel,
         positions: directive.positions,
         schema_ref: directive.schema_ref,
+        subscription: directive.subscription,
     }
 }
 

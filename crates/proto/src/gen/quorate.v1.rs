@@ -1557,6 +1557,9 @@ pub struct Directive {
     pub positions: ::prost::bytes::Bytes,
     #[prost(string, tag = "8")]
     pub schema_ref: ::prost::alloc::string::String,
+    /// Under which to consume the channel in this term: what a clean-up removes if the owner does not.
+    #[prost(string, tag = "9")]
+    pub subscription: ::prost::alloc::string::String,
 }
 /// The session is over: stop everything, then register as a new session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3008,7 +3011,7 @@ pub struct Cleanup {
     /// The term under which it owned the channel.
     #[prost(uint64, tag = "3")]
     pub term: u64,
-    /// Under which it consumed the channel.
+    /// Under which it consumed the channel in that term; no other term has the same.
     #[prost(string, tag = "4")]
     pub subscription: ::prost::alloc::string::String,
     /// Empty once the channel is removed.

@@ -152,6 +152,7 @@ pub fn directive(directive: &Directive) -> v1::Directive {
         pchannel: directive.spec.pchannel.as_str().to_owned(),
         positions: bytes::Bytes::copy_from_slice(positions),
         schema_ref: directive.spec.schema_ref.as_str().to_owned(),
+        subscription: state::subscription_name(&directive.channel, directive.term),
     }
 }
 
@@ -187,7 +188,7 @@ pub fn cleanup(state: &State, name: &ChannelName, former: FormerOwner) -> v1::Cl
         channel: name.to_string(),
         former_owner: Some(owner(state, former.node)),
         term: former.term.0,
-        subscription: state::subscription_name(name, former.node.node),
+        subscription: state::subscription_name(name, former.term),
         pchannel: channel.map(|channel| channel.spec.pchannel.to_string()).unwrap_or_default(),
     }
 }

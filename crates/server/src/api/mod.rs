@@ -53,6 +53,8 @@ pub struct Surface {
     pub quorum_fresh: Duration,
     /// How often workers said that they run what they are not told to.
     pub strays: AtomicU64,
+    /// Sessions ended because another process registered under their name or address.
+    pub replaced: AtomicU64,
     /// Cancelled when this coordinator stops.
     pub stop: CancellationToken,
     /// Wall clock at the start of this process, in milliseconds.

@@ -89,7 +89,8 @@ fn pieces<'a>(
     let mut piece = empty();
     for directive in set {
         let wire = convert::directive(directive);
-        let size = 64 + wire.channel.len() + wire.pchannel.len() + wire.positions.len();
+        let names = wire.channel.len() + wire.pchannel.len() + wire.subscription.len();
+        let size = 64 + names + wire.positions.len();
         if piece.set.len() >= limits::DIRECTIVES_CHUNK_MAX || size > room {
             pieces.push(std::mem::replace(&mut piece, empty()));
             room = CHUNK_BYTES_MAX;

@@ -3,6 +3,7 @@
 //! would miss.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::v1;
@@ -13,12 +14,13 @@ use state::channel::{LastDone, Phase};
 use state::command::{Command, NodeAck, Request};
 use state::event::Event;
 use state::ids::Text;
-use state::node::{NodeRef, NodeStatus};
+use state::node::{DownCause, NodeRef, NodeStatus};
 use state::outcome::{Facts, Outcome};
 use state::{desired_digest, directives_for};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
+use tracing::warn;
 
 use super::outbox::Outbox;
 use super::{Surface, convert, status, strays};
@@ -80,7 +82,9 @@ impl<'a> Session<'a> {
         let command = Command::RegisterSession(registration);
         let request = Request { actor: actor.clone(), retry: None, command };
         let done = surface.writes.submit(vec![request]).await?;
-        let node = registered(done.outcomes.into_iter().next())?;
+        let outcome = done.outcomes.into_iter().next();
+        tell_replaced(surface, outcome.as_ref());
+        let node = registered(outcome)?;
         let view = surface
             .views
             .at_index(done.index, limits::READ_WAIT_MAX)
@@ -298,6 +302,19 @@ impl<'a> Session<'a> {
             self.submit(commands).await?;
         }
         Ok(())
+    }
+}
+
+/// Two processes under one name take the session from each other, and all its channels with it.
+/// One restart looks the same: what tells them apart is that it goes on.
+fn tell_replaced(surface: &Surface, outcome: Option<&Outcome>) {
+    let Some(Outcome::Accepted(receipt)) = outcome else { return };
+    for event in &receipt.record.events {
+        if let Event::NodeWentDown { node, cause: DownCause::Replaced } = event {
+            surface.replaced.fetch_add(1, Ordering::Relaxed);
+            let by = &receipt.record.caused_by;
+            warn!(%node, %by, "a session ended: another process took its name or address");
+        }
     }
 }
 

@@ -257,6 +257,20 @@ fn assert_former(world: &mut Fixture, former: FormerOwner) {
     assert_eq!(world.at("c"), "D2 ToWatch");
 }
 
+/// The same session may own the channel again while its earlier term waits for clean-up.
+#[test]
+fn a14_a_late_clean_up_leaves_the_subscription_of_the_present_term_alone() {
+    let mut world = to_release(&["D1"]);
+    let former = FormerOwner { node: world.node("D1"), term: world.term("c") };
+    world.ack("c", AckResult::Failed);
+    world.later(60_000);
+    assert_eq!(world.plan_and_apply(), "c->1");
+    assert_eq!(world.state.former_owners(&name("c")), [former]);
+    let (old, present) = (former.term, world.term("c"));
+    assert_eq!(world.state.channel(&name("c")).unwrap().phase.owner(), Some(former.node));
+    assert_ne!(subscription_name(&name("c"), old), subscription_name(&name("c"), present));
+}
+
 #[test]
 fn a14_a_failed_release_leaves_a_former_owner_to_clean_up() {
     let mut world = to_release(&["D1", "D2"]);
@@ -264,10 +278,10 @@ fn a14_a_failed_release_leaves_a_former_owner_to_clean_up() {
     assert_eq!(world.state.effects().count(), 0);
     world.ack("c", AckResult::Failed);
     assert_former(&mut world, former);
-    // One function names what is to be cleaned up, by channel and node: not by collection (B-08).
-    let subscription = |channel: &str| subscription_name(&name(channel), former.node.node);
-    assert_eq!(subscription("c"), "quorate-1-c");
-    assert_ne!(subscription("c"), subscription("d"));
+    // One function names what is to be cleaned up, by channel and term: not by collection (B-08).
+    let subscription = |channel: &str, term| subscription_name(&name(channel), term);
+    assert_eq!(subscription("c", former.term), format!("quorate-{}-c", former.term.0));
+    assert_ne!(subscription("c", former.term), subscription("d", former.term));
     let done = Command::EffectDone {
         channel: name("c"),
         former: OwnerClaim { node: former.node, term: former.term },
