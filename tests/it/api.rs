@@ -332,7 +332,14 @@ async fn a_group_is_made_once() {
     let wire = connect(&group).await;
     let request = v1::WatchChannelsRequest { write: None, channels: vec![spec("c")] };
     let status = ChannelServiceClient::new(wire.clone()).watch_channels(request).await.unwrap_err();
-    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert_eq!((status.code(), reason(&status).as_str()), (Code::Unavailable, "NOT_BOOTSTRAPPED"));
+    for consistency in [v1::Consistency::Linearizable, v1::Consistency::Leader] {
+        let read = Some(v1::ReadOptions { consistency: consistency.into(), min_revision: 0 });
+        let request = v1::ListChannelsRequest { read, ..Default::default() };
+        let mut channels = ChannelServiceClient::new(wire.clone());
+        let status = channels.list_channels(request).await.unwrap_err();
+        assert_eq!(reason(&status), "NOT_BOOTSTRAPPED", "{status}");
+    }
     let members: Vec<v1::MemberAddress> = (0..3)
         .map(|at| v1::MemberAddress {
             member: u64::try_from(at + 1).unwrap(),

@@ -232,7 +232,7 @@ impl Refused {
                 Some(address) => NextStep::Leader(address.to_owned()),
                 None => NextStep::Elsewhere { unknown: false },
             },
-            ("NO_LEADER", _) => NextStep::Elsewhere { unknown: false },
+            ("NO_LEADER" | "NOT_BOOTSTRAPPED", _) => NextStep::Elsewhere { unknown: false },
             ("OVERLOADED", _) => NextStep::Later,
             ("UNKNOWN_OUTCOME", _) => NextStep::Elsewhere { unknown: true },
             (_, Code::Unavailable) => NextStep::Elsewhere { unknown: true },

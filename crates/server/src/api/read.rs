@@ -39,6 +39,9 @@ impl Reads {
         })?;
         let index = match consistency {
             v1::Consistency::Unspecified | v1::Consistency::Linearizable => {
+                if self.raft.place().cluster_id.is_none() {
+                    return Err(status::waiting());
+                }
                 self.raft.read_index().await.map_err(|error| status::read(&error))?
             }
             v1::Consistency::Leader => {
@@ -71,7 +74,7 @@ impl Reads {
         match &*self.raft.leadership().borrow() {
             Leadership::Leader { .. } => Ok(()),
             Leadership::Follower { leader, .. } => Err(status::not_leader(Some(leader))),
-            Leadership::Unknown { .. } => Err(status::not_leader(None)),
+            Leadership::Unknown { .. } => Err(status::no_leader(&self.raft)),
         }
     }
 

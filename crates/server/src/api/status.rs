@@ -77,14 +77,20 @@ pub fn not_leader(hint: Option<&Member>) -> Status {
     }
 }
 
-/// The group has not been bootstrapped, or this member waits to join it.
+/// The group has not been bootstrapped, or this member waits to join it. Another member may belong
+/// to the group already.
 pub fn waiting() -> Status {
     with_reason(
-        Code::FailedPrecondition,
+        Code::Unavailable,
         "NOT_BOOTSTRAPPED",
         "this member is not part of a group yet: run `quorate member bootstrap` once",
         Vec::new(),
     )
+}
+
+/// Why a member that knows no leader cannot serve.
+pub fn no_leader(raft: &raft::Handle) -> Status {
+    if raft.place().cluster_id.is_none() { waiting() } else { not_leader(None) }
 }
 
 /// A write that was proposed and whose outcome is not known.

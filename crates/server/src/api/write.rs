@@ -53,7 +53,7 @@ impl Writes {
         }
         match &*self.raft.leadership().borrow() {
             Leadership::Follower { leader, .. } => return Err(status::not_leader(Some(leader))),
-            Leadership::Unknown { .. } => return Err(status::not_leader(None)),
+            Leadership::Unknown { .. } => return Err(status::no_leader(&self.raft)),
             Leadership::Leader { .. } => {}
         }
         let mut phase = self.phase.clone();
