@@ -348,7 +348,9 @@ async fn a89_whoever_leads_registers_and_expires() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a95_a_restart_of_all_coordinators_moves_nothing() {
     let mut group = Group::start(3).await;
-    set(&group, &[("settle_ms", "50")]).await;
+    // The last of three takes seconds to stop, since nobody takes its leadership over: the sessions
+    // have to outlive that on a busy machine, too.
+    set(&group, &[("settle_ms", "50"), ("ttl_ms", "60000")]).await;
     let workers = [worker(&group, "a"), worker(&group, "b")];
     wait_for("both workers", || async {
         (group.operator().all_nodes(None).await.ok()?.len() == 2).then_some(())
