@@ -132,10 +132,7 @@ fn follow(
     room: usize,
     report: &mut Report,
 ) -> Vec<Move> {
-    let new_owner = |name: &ChannelName| {
-        let mut watches = ops.iter().filter(|op| op.kind == OpKind::Watch);
-        watches.find(|op| op.channels.binary_search(&name).is_ok()).map(|op| op.owner)
-    };
+    let new_owners = holdings::new_owners(ops);
     let mut moves = Vec::new();
     for op in ops.iter().filter(|op| op.kind == OpKind::Release) {
         let Owner::Node(from) = op.owner else { continue };
@@ -144,9 +141,9 @@ fn follow(
             if moves.len() >= room {
                 return moves;
             }
-            let pick = match new_owner(name) {
-                Some(Owner::Node(to)) => spread.exactly(targets, name, (donor, to), Rest::Needed),
-                _ => spread.from(targets, donor),
+            let pick = match new_owners.get(name) {
+                Some(to) => spread.exactly(targets, name, (donor, *to), Rest::Needed),
+                None => spread.from(targets, donor),
             };
             moves.extend(pick.map(|pick| take(pick, targets, report)));
         }

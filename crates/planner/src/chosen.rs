@@ -11,8 +11,8 @@ use state::decision::Cause;
 use state::epoch::NodeEpoch;
 use state::ids::{ChannelName, NodeId};
 
-use crate::holdings;
-use crate::policy::{Assign, Deregister, Holding, Layout, Op, OpKind, Owner, Reassign, Register};
+use crate::holdings::{self, new_owners};
+use crate::policy::{Assign, Deregister, Holding, Layout, Reassign, Register};
 use crate::repair::Item;
 use crate::targets::{Position, Targets};
 use crate::view::View;
@@ -78,13 +78,13 @@ pub(crate) fn place<'a>(view: &View<'a>, items: &mut [Item<'a>], targets: &mut T
     }
     let mut placed = BTreeMap::new();
     if let Some(policy) = chosen.deregister.filter(|_| !orphaned.is_empty()) {
-        placed.extend(owners(policy.run(&with(&layout, GONE, orphaned), GONE)));
+        placed.extend(new_owners(&policy.run(&with(&layout, GONE, orphaned), GONE)));
     }
     if let Some(policy) = chosen.reassign.filter(|_| !left.is_empty()) {
         placed.extend(reassign(policy, &layout, left));
     }
     if let Some(policy) = chosen.assign.filter(|_| !new.is_empty()) {
-        placed.extend(owners(policy.run(&layout, &new)));
+        placed.extend(new_owners(&policy.run(&layout, &new)));
     }
     give(view, items, targets, &placed);
 }
@@ -128,7 +128,7 @@ fn reassign<'a>(
     }
     let leaving: Vec<Holding<&ChannelName>> =
         left.into_iter().map(|(node, names)| Holding::new(node, names)).collect();
-    owners(policy.run(layout, &leaving)).collect()
+    new_owners(&policy.run(layout, &leaving)).into_iter().collect()
 }
 
 /// The layout, and a node beside it that holds these.
@@ -162,17 +162,6 @@ fn with_promises<'a>(
         Holding::new(held.node(), names)
     });
     Layout::new(nodes.collect(), Vec::new())
-}
-
-/// Who gets what; the buffer gets nothing, it is where the channels are.
-fn owners(ops: Vec<Op<&ChannelName>>) -> impl Iterator<Item = (&ChannelName, NodeId)> {
-    ops.into_iter().filter(|op| op.kind == OpKind::Watch).flat_map(|op| {
-        let node = match op.owner {
-            Owner::Node(node) => Some(node),
-            Owner::Buffer => None,
-        };
-        op.channels.into_iter().filter_map(move |name| node.map(|node| (name, node)))
-    })
 }
 
 fn may_have(view: &View<'_>, targets: &Targets, channel: &Channel, at: Position) -> bool {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use state::channel::{AckResult, Channel, Phase};
 use state::command::{Command, NodeAck, Request};
+use state::epoch::Timestamp;
 use state::ids::{ChannelName, NodeId, Text};
 use state::limits;
 use state::node::{NodeRef, NodeStatus};
@@ -138,7 +139,14 @@ impl Fork<'_> {
 
     /// Every owner does what it was told.
     fn answer_all(&mut self) {
-        let acks: Vec<NodeAck> = self.state.channels().filter_map(|c| answer(c)).collect();
+        // At the end of time every running operation is due, and nothing else is listed.
+        let running = self.state.due(Timestamp(u64::MAX), usize::MAX).into_iter();
+        let acks: Vec<NodeAck> = running
+            .filter_map(|command| match command {
+                Command::OpTimeout { channel, .. } => answer(self.state.channel(&channel)?),
+                _ => None,
+            })
+            .collect();
         for ack in acks {
             self.apply(Command::NodeAck(ack));
         }

@@ -36,7 +36,7 @@ use state::limits;
 
 pub use crate::explain::{Considered, Explanation, Standing, Wait, WaitFor, explain};
 pub use crate::forecast::{Emptying, Forecast, Stay, Step, emptying, forecast_drain};
-pub use crate::quiet::balance_due;
+pub use crate::quiet::{balance_due, moves_at_join};
 pub use crate::report::{Choice, Report, Stage, Waiting, Why};
 pub use crate::targets::Constraint;
 pub use crate::view::{Budget, Plan, View};

@@ -37,16 +37,19 @@ pub(crate) fn waits(state: &State) -> Waits {
 }
 
 /// The earliest log time at which evening out load may be worth a plan; none while it is switched
-/// off, operations are running, or no channel is watched. A register policy that releases channels
-/// for a node that joined does not wait. O(1).
+/// off, operations are running, or no channel is watched. O(1).
 #[must_use]
 pub fn balance_due(state: &State) -> Option<Timestamp> {
-    let policy = Register::from_name(state.choice(Choice::Register));
-    if matches!(policy, Some(Register::AvgAssign | Register::ConsistentHash)) {
-        return (state.counts().watched > 0).then_some(state.last_activity());
-    }
     match waits(state) {
         Waits::Until(at) if state.counts().watched > 0 => Some(at),
         _ => None,
     }
+}
+
+/// Whether channels may be released for a node that joins; that waits neither for silence nor for
+/// the switch of balance. O(1).
+#[must_use]
+pub fn moves_at_join(state: &State) -> bool {
+    let policy = Register::from_name(state.choice(Choice::Register));
+    matches!(policy, Some(Register::AvgAssign | Register::ConsistentHash))
 }

@@ -1,9 +1,8 @@
 //! When the leader plans: pure, so that the simulator goes by the same rule. What becomes of a plan
 //! is in `planning`.
 
-use planner::balance_due;
+use planner::{balance_due, moves_at_join};
 use state::State;
-use state::choices::Choice;
 use state::epoch::{Revision, Timestamp};
 use state::node::NodeStatus;
 
@@ -41,10 +40,4 @@ fn has_work(state: &State) -> bool {
     state.buffered().next().is_some()
         || state.frozen_names().next().is_some()
         || state.nodes().any(|node| node.status == NodeStatus::Stopping)
-}
-
-/// Whether channels may be released for a node that joins; that waits neither for silence nor for
-/// the switch of balance.
-fn moves_at_join(state: &State) -> bool {
-    !matches!(state.choice(Choice::Register), "none" | "buffer_assign")
 }
